@@ -1,0 +1,39 @@
+"""CFR, CFR+ and their family for OpenSpiel games, on a compiled sequence form.
+
+>>> import pyspiel
+>>> import spiel_cfrplus
+>>> solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("leduc_poker"))
+>>> solver.run(500)
+>>> solver.nash_conv() < 0.01
+True
+"""
+
+from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
+from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.policies import StrategyProfile
+from spiel_cfrplus.policy_reading import read_policy
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.solvers import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver
+from spiel_cfrplus.treeplex import Treeplex
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ALGORITHMS",
+    "Averaging",
+    "CFRPlusSolver",
+    "CFRSolver",
+    "Evaluation",
+    "GameTree",
+    "SequenceFormGame",
+    "Solver",
+    "StrategyProfile",
+    "Treeplex",
+    "compile_game",
+    "evaluate",
+    "expected_values",
+    "exploitability",
+    "nash_conv",
+    "read_policy",
+]

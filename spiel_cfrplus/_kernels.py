@@ -1,0 +1,286 @@
+"""Every compiled function of the package: the passes of CFR over flat arrays.
+
+Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence; p's infostates
+are contiguous and begin with p's *root*, the infostate with one action that the CFR+ paper assumes at the start of the game
+(section 2, "I^empty"), whose one sequence is the empty sequence. So `sequence_start` is one array of offsets for everybody,
+and a kernel for player p skips p's root. Parents come before children, hence an ascending loop over infostates is top-down
+and a descending one bottom-up. A single treeplex is the same layout with one player.
+
+Indices are uint32, not int32: for a signed index the compiler must handle negative, from-the-end values at every access, which
+costs up to half the speed of these loops. Numbers are float64. No kernel allocates, and none is compiled before its first call.
+Sums run in index order without fastmath, so results do not depend on the machine.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+INDEX = np.uint32
+
+# Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
+jit = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+
+
+class TreeplexArrays(NamedTuple):
+    """Decision problems of n players: J infostates (roots included), S sequences.
+
+    Attributes:
+      player_block: uint32 (n + 1,), player p's infostates are `player_block[p] : player_block[p + 1]`, the first is p's root.
+      sequence_start: uint32 (J + 1,), infostate j's sequences are `sequence_start[j] : sequence_start[j + 1]`.
+      parent_sequence: uint32 (J,), the last sequence of the same player before j; for a root, its own sequence (never read).
+    """
+
+    player_block: np.ndarray
+    sequence_start: np.ndarray
+    parent_sequence: np.ndarray
+
+
+class PayoffArrays(NamedTuple):
+    """Who earns what, once per player: R rows, E non-zero payoffs.
+
+    A row of player p is a tuple of sequences, one of each other player; its entries are p's sequences that meet this tuple at
+    the end of some play, with p's utility summed over these ends, each times its chance probability.
+
+    Attributes:
+      player_block: uint32 (n + 1,), player p's rows are `player_block[p] : player_block[p + 1]`.
+      opponent_sequences: uint32 (R, n - 1).
+      entry_start: uint32 (R + 1,), row r's entries are `entry_start[r] : entry_start[r + 1]`.
+      entry_sequence: uint32 (E,), a sequence of the row's player.
+      entry_utility: float64 (E,), in game units.
+    """
+
+    player_block: np.ndarray
+    opponent_sequences: np.ndarray
+    entry_start: np.ndarray
+    entry_sequence: np.ndarray
+    entry_utility: np.ndarray
+
+
+class LearnerArrays(NamedTuple):
+    """What CFR remembers, float64 (S,) each.
+
+    Attributes:
+      cumulative_regrets: the tables r or q of regret matching or regret matching+.
+      policy: the current behavioural strategy; 1 at empty sequences.
+      reach: the same strategy in sequence form.
+      cumulative_policy: weighted sum of sequence-form strategies.
+      utility: scratch; after a player's update, its counterfactual values.
+    """
+
+    cumulative_regrets: np.ndarray
+    policy: np.ndarray
+    reach: np.ndarray
+    cumulative_policy: np.ndarray
+    utility: np.ndarray
+
+
+@jit
+def player_sequences(treeplexes, player):
+    """The half-open range of the player's sequences."""
+    first, last = treeplexes.player_block[player], treeplexes.player_block[player + 1]
+    return treeplexes.sequence_start[first], treeplexes.sequence_start[last]
+
+
+@jit
+def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
+    """The gradient of the player's expected utility in its own sequence form (g = A x for two players).
+
+    Reads the other players' `reach`; writes the player's part of `gradient`. Rows that the others never reach together are
+    skipped: they would add zeros.
+    """
+    start, stop = player_sequences(treeplexes, player)
+    gradient[start:stop] = 0.0
+    for row in range(payoffs.player_block[player], payoffs.player_block[player + 1]):
+        opponent_reach = 1.0
+        for k in range(payoffs.opponent_sequences.shape[1]):
+            opponent_reach *= reach[payoffs.opponent_sequences[row, k]]
+        if opponent_reach != 0.0:
+            for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
+                gradient[payoffs.entry_sequence[entry]] += opponent_reach * payoffs.entry_utility[entry]
+
+
+@jit
+def match_regrets(table, start, stop, policy):
+    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
+    total = 0.0
+    for s in range(start, stop):
+        total += max(table[s], 0.0)
+    if total > 0.0:
+        for s in range(start, stop):
+            policy[s] = max(table[s], 0.0) / total
+    else:
+        for s in range(start, stop):
+            policy[s] = 1.0 / (stop - start)
+
+
+@jit
+def match_all_regrets(treeplexes, player, table, policy):
+    """`match_regrets` at every infostate of the player. On a `cumulative_policy` this gives the average policy."""
+    for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
+        match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy)
+
+
+@jit
+def sequence_form(treeplexes, player, policy, reach):
+    """Top-down: `reach[ja] = reach[p_j] * policy[ja]`. Reads `reach` of the empty sequence, which must be 1."""
+    for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
+        parent_reach = reach[treeplexes.parent_sequence[j]]
+        for s in range(treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]):
+            reach[s] = parent_reach * policy[s]
+
+
+@jit
+def next_strategy(treeplexes, player, cumulative_regrets, policy, reach):
+    """Lecture 8, Algorithm 1, NextStrategy: a local strategy at each decision point, combined into sequence form."""
+    match_all_regrets(treeplexes, player, cumulative_regrets, policy)
+    sequence_form(treeplexes, player, policy, reach)
+
+
+@jit
+def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, positive_factor, negative_factor):
+    """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
+
+    `utility` holds the gradient g on entry. On return `utility[ja]` is the counterfactual value g[ja] + V[rho(j, a)], and the
+    value of the whole strategy is added to the empty sequence. Regrets are updated with `update_regrets`.
+    """
+    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
+        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
+        value = 0.0
+        for s in range(start, stop):
+            value += policy[s] * utility[s]
+        utility[treeplexes.parent_sequence[j]] += value
+        for s in range(start, stop):
+            regret = cumulative_regrets[s] + (utility[s] - value)
+            cumulative_regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor)
+
+
+@jit
+def best_response(treeplexes, player, utility, policy):
+    """Bottom-up: the player's best pure policy against the gradient in `utility`, the first best action at ties.
+
+    `utility` is updated as by `observe_utility`, for the best response; so its empty sequence gains the best-response value.
+    """
+    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
+        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
+        best = start
+        for s in range(start, stop):
+            policy[s] = 0.0
+            if utility[s] > utility[best]:
+                best = s
+        policy[best] = 1.0
+        utility[treeplexes.parent_sequence[j]] += utility[best]
+
+
+@jit
+def average_strategies(treeplexes, learner, first_averaged, which, weight):
+    """Adds the current strategies, times `weight`, to the averages of the players whose `first_averaged` is `which`."""
+    for player in range(first_averaged.size):
+        if first_averaged[player] == which:
+            start, stop = player_sequences(treeplexes, player)
+            for s in range(start, stop):
+                learner.cumulative_policy[s] += weight * learner.reach[s]
+
+
+@jit
+def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discounts, weights):
+    """CFR iterations of all players against each other (CFR+ paper, section 2), one per row of `discounts` and `weights`.
+
+    With `alternating`, player p's update meets the new strategies of the players before p; without, everybody's old ones.
+
+    Args:
+      treeplexes, payoffs: the game.
+      learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
+      alternating: bool.
+      first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
+      discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
+      weights: float64 (T,), weight in the average.
+    """
+    num_players = treeplexes.player_block.size - 1
+    for t in range(weights.size):
+        average_strategies(treeplexes, learner, first_averaged, 0, weights[t])
+        for player in range(num_players):
+            payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
+            observe_utility(
+                treeplexes, player, learner.policy, learner.utility, learner.cumulative_regrets, discounts[t, 0], discounts[t, 1]
+            )
+            if alternating:
+                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
+        if not alternating:
+            for player in range(num_players):
+                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
+        average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
+
+
+@jit
+def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best_response_values):
+    """Expected utilities of all players under `policy`, and what each would earn by a best response to the others.
+
+    Reads `policy` (S,); fills `reach` (S,), `utility` (S,), `response` (S,), the best responses, and the two (n,) results.
+    """
+    num_players = values.size
+    for player in range(num_players):
+        start, stop = player_sequences(treeplexes, player)
+        reach[start] = response[start] = 1.0
+        sequence_form(treeplexes, player, policy, reach)
+    for player in range(num_players):
+        payoff_gradient(treeplexes, payoffs, player, reach, utility)
+        start, stop = player_sequences(treeplexes, player)
+        values[player] = 0.0
+        for s in range(start, stop):
+            values[player] += reach[s] * utility[s]
+        best_response(treeplexes, player, utility, response)
+        best_response_values[player] = utility[start]
+
+
+@jit
+def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence):
+    """Follows every player's last sequence down a game tree in preorder and finds each infostate's parent sequence.
+
+    Args:
+      parent, actor, infostate: arrays of a `GameTree`, H histories.
+      first_sequence: int64 (I,), the number of the first sequence of each infostate.
+      last_sequence: int32 (H, n), row 0 holds the empty sequences on entry; all rows are filled.
+      num_children: int32 (H,), zeros on entry.
+      parent_sequence: int32 (I,), -1 on entry.
+
+    Returns:
+      The first decision history whose player's last sequence differs from that of an earlier history of the same infostate
+      (no perfect recall; the pass stops there), or -1.
+    """
+    for h in range(parent.size):
+        if h > 0:
+            above = parent[h]
+            last_sequence[h] = last_sequence[above]
+            if actor[above] >= 0:
+                last_sequence[h, actor[above]] = first_sequence[infostate[above]] + num_children[above]
+            num_children[above] += 1
+        if actor[h] >= 0:
+            last = last_sequence[h, actor[h]]
+            if parent_sequence[infostate[h]] == -1:
+                parent_sequence[infostate[h]] = last
+            elif parent_sequence[infostate[h]] != last:
+                return h
+    return -1
+
+
+@jit
+def chance_reach(parent, chance_probability, reach):
+    """The product of chance probabilities on the path to each history; `reach` is float64 (H,)."""
+    reach[0] = 1.0
+    for h in range(1, parent.size):
+        reach[h] = reach[parent[h]] * chance_probability[h]
+
+
+@jit
+def add_to_parents(parent, total):
+    """Bottom-up in a tree in preorder: adds each node's total to its parent's. Ones become subtree sizes."""
+    for node in range(parent.size - 1, 0, -1):
+        total[parent[node]] += total[node]
+
+
+@jit
+def add_parents(parent, total):
+    """Top-down in a tree in preorder: adds the parent's total to each node's, so that steps become sums along paths."""
+    for node in range(1, parent.size):
+        total[node] += total[parent[node]]

@@ -1,0 +1,66 @@
+"""Which strategies the average is made of, and with what weights.
+
+Iteration t = 1, 2, ... turns the strategies sigma^{t-1} into sigma^t; sigma^0 is uniform. After T iterations the output for player
+p is the average of T of its strategies in sequence form (that is: weighted by the player's own reach), with weight i ** power on
+the i-th of them. What the i-th one is depends on the convention:
+
+| convention    | player 0                | every other player      |
+|---------------|-------------------------|-------------------------|
+| `"paper"`     | sigma^1 .. sigma^T      | sigma^0 .. sigma^{T-1}  |
+| `"openspiel"` | sigma^0 .. sigma^{T-1}  | sigma^0 .. sigma^{T-1}  |
+
+The first row is the output of CFR (power 0) and CFR+ (power 1) in Burch, Moravcik and Schmid, "Revisiting CFR+ and Alternating
+Updates", section 2, where player 0 updates first; it pairs each player's strategy with the opponent's strategy that it was
+played against. The paper has two players; with more, its row for the second player is used for all the others. It also has
+alternating updates only; with simultaneous updates the average that regret bounds speak of is sigma^0 .. sigma^{T-1} for
+everybody, so both conventions mean that. OpenSpiel's solvers average by the second row whatever the order of updates.
+
+>>> import numpy as np
+>>> Averaging(power=1).weights(np.arange(1, 5))
+array([1., 2., 3., 4.])
+>>> Averaging().first_averaged(num_players=2, alternating=True)
+array([1, 0], dtype=uint32)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from spiel_cfrplus._kernels import INDEX
+
+CONVENTIONS = ("paper", "openspiel")
+
+
+@dataclasses.dataclass(frozen=True)
+class Averaging:
+    """Weights i ** power under one of the `CONVENTIONS`.
+
+    Attributes:
+      power: 0 for the uniform average of CFR, 1 for the linear average of CFR+; any finite number >= 0.
+      convention: "paper" or "openspiel".
+
+    Raises:
+      ValueError: unknown convention, or a power that is negative or not finite.
+    """
+
+    power: float = 0.0
+    convention: str = "paper"
+
+    def __post_init__(self) -> None:
+        if self.convention not in CONVENTIONS:
+            raise ValueError(f"unknown averaging convention {self.convention!r}; choose one of {', '.join(CONVENTIONS)}")
+        if not 0 <= self.power < math.inf:
+            raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
+
+    def weights(self, iterations: np.ndarray) -> np.ndarray:
+        """The weight that each of `iterations` (1, 2, ...) adds to the average, float64."""
+        return np.asarray(iterations, np.float64) ** self.power
+
+    def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:
+        """For each player the superscript of the first strategy that is averaged, 0 or 1, uint32 (n,)."""
+        first = np.zeros(num_players, INDEX)
+        first[0] = self.convention == "paper" and alternating
+        return first

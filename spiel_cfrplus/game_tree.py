@@ -1,0 +1,316 @@
+"""Walks a `pyspiel.Game` once and keeps its tree as flat arrays.
+
+This is the only module that touches `pyspiel.State`. Everything that iterates works on arrays derived from a `GameTree`.
+
+Terms:
+
+* A *history* is a sequence of actions from the root, chance included. Histories are numbered in preorder: a parent comes
+  before its children, children come in the order of `legal_actions()` or `chance_outcomes()`.
+* An *infostate* is what one player cannot tell apart: a pair (player, information-state string). Infostates are numbered in
+  the order in which the walk first meets them. The same string for two players names two infostates.
+
+>>> import pyspiel
+>>> tree = GameTree.from_game(pyspiel.load_game("kuhn_poker"))
+>>> tree.num_histories, tree.num_terminals, tree.num_infostates
+(58, 30, 12)
+>>> tree.history_actions(5)
+(0, 1, 0, 1)
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pyspiel
+import tqdm
+
+from spiel_cfrplus._arrays import frozen
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+NO_PARENT = -1
+NO_ACTION = -1
+NO_INFOSTATE = -1
+
+# Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
+_CHANCE_SUM_TOLERANCE = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GameTree:
+    """The tree of a game as read-only arrays: H histories, Z terminal histories, I infostates, n players.
+
+    Attributes:
+      game: the game that was walked.
+      parent: int32 (H,), the parent history; `NO_PARENT` at the root.
+      action: int64 (H,), the action id that leads here from the parent; `NO_ACTION` at the root.
+      actor: int8 (H,), the player to move, `CHANCE` or `TERMINAL`.
+      infostate: int32 (H,), the infostate of a decision history, else `NO_INFOSTATE`.
+      chance_probability: float64 (H,), probability of the chance move that leads here; 1 where the parent is not chance.
+      terminal: int32 (Z,), the terminal histories, ascending.
+      returns: float64 (Z, n), `State.returns()` of each terminal history, in game units.
+      infostate_player: int8 (I,), whose infostate it is.
+      infostate_keys: tuple of I information-state strings.
+      legal_action_start: int32 (I + 1,), infostate i's legal actions are `legal_actions[legal_action_start[i] :
+        legal_action_start[i + 1]]`.
+      legal_actions: int64, action ids in the order of `State.legal_actions()`.
+    """
+
+    game: pyspiel.Game
+    parent: np.ndarray
+    action: np.ndarray
+    actor: np.ndarray
+    infostate: np.ndarray
+    chance_probability: np.ndarray
+    terminal: np.ndarray
+    returns: np.ndarray
+    infostate_player: np.ndarray
+    infostate_keys: tuple[str, ...]
+    legal_action_start: np.ndarray
+    legal_actions: np.ndarray
+
+    @classmethod
+    def from_game(cls, game: pyspiel.Game, *, max_histories: int | None = None, progress: bool = False) -> GameTree:
+        """Walks the tree of `game`.
+
+        Args:
+          game: any sequential game with explicit or no chance that has information-state strings.
+          max_histories: refuse trees with more histories than this.
+          progress: show a progress bar on standard error, if that is a terminal.
+
+        Raises:
+          ValueError: the game is simultaneous, mean-field or has sampled chance; has no information-state strings, or strings
+            that change between two calls; has histories of one infostate with different legal actions, a decision without
+            legal actions, chance probabilities that are not a distribution, or non-finite returns; or is larger than
+            `max_histories`.
+        """
+        _check_game_type(game)
+        _check_information_states(game)
+        builder = _TreeBuilder(game, max_histories)
+        with tqdm.tqdm(desc="walking", unit=" histories", unit_scale=True, delay=1, disable=None if progress else True) as bar:
+            builder.walk(bar)
+        return builder.finish()
+
+    @property
+    def num_players(self) -> int:
+        return self.returns.shape[1]
+
+    @property
+    def num_histories(self) -> int:
+        return len(self.parent)
+
+    @property
+    def num_terminals(self) -> int:
+        return len(self.terminal)
+
+    @property
+    def num_infostates(self) -> int:
+        return len(self.infostate_keys)
+
+    @functools.cached_property
+    def first_history(self) -> np.ndarray:
+        """The first history of each infostate, int64 (I,)."""
+        decisions = np.flatnonzero(self.infostate != NO_INFOSTATE)
+        return decisions[np.unique(self.infostate[decisions], return_index=True)[1]]
+
+    def history_actions(self, history: int) -> tuple[int, ...]:
+        """The action ids that lead from the root to `history`, chance moves included."""
+        actions = []
+        while self.parent[history] != NO_PARENT:
+            actions.append(int(self.action[history]))
+            history = self.parent[history]
+        return tuple(reversed(actions))
+
+    def states(self, histories: np.ndarray) -> Iterator[tuple[int, pyspiel.State]]:
+        """Yields `(history, state)` for ascending `histories`, replaying each shared prefix once.
+
+        The states are the caller's to keep: none is changed afterwards.
+        """
+        path = [0]
+        path_states = [self.game.new_initial_state()]
+        depth_on_path = {0: 0}
+        for history in map(int, histories):
+            descent = []
+            node = history
+            while node not in depth_on_path:
+                descent.append(node)
+                node = int(self.parent[node])
+            keep = depth_on_path[node] + 1
+            for left in path[keep:]:
+                del depth_on_path[left]
+            del path[keep:], path_states[keep:]
+            for node in reversed(descent):
+                depth_on_path[node] = len(path)
+                path.append(node)
+                path_states.append(path_states[-1].child(int(self.action[node])))
+            yield history, path_states[-1]
+
+
+class _TreeBuilder:
+    """Grows the arrays of a `GameTree` during the walk."""
+
+    def __init__(self, game: pyspiel.Game, max_histories: int | None):
+        self._game = game
+        self._max_histories = math.inf if max_histories is None else max_histories
+        self._parent = array.array("i")
+        self._action = array.array("q")
+        self._actor = array.array("b")
+        self._infostate = array.array("i")
+        self._chance_probability = array.array("d")
+        self._terminal = array.array("i")
+        self._returns = array.array("d")
+        self._infostate_of_key: list[dict[str, int]] = [{} for _ in range(game.num_players())]
+        self._infostate_player = array.array("b")
+        self._legal_actions: list[list[int]] = []
+
+    def walk(self, bar: tqdm.tqdm) -> None:
+        stack = [(self._game.new_initial_state(), NO_PARENT, NO_ACTION, 1.0)]
+        while stack:
+            state, parent, action, probability = stack.pop()
+            history = len(self._parent)
+            if history >= self._max_histories:
+                raise ValueError(
+                    f"{self._game} has more than max_histories={self._max_histories} histories (counted {history + 1} so far);"
+                    " raise the limit or choose smaller game parameters"
+                )
+            actor = state.current_player()
+            self._parent.append(parent)
+            self._action.append(action)
+            self._actor.append(actor)
+            self._chance_probability.append(probability)
+            if actor >= 0:
+                infostate, actions = self._visit_decision(state, actor)
+                edges = [(action, 1.0) for action in actions]
+            else:
+                infostate = NO_INFOSTATE
+                edges = self._visit_nature(state, actor, history)
+            self._infostate.append(infostate)
+            if edges:
+                for action, probability in reversed(edges[1:]):
+                    stack.append((state.child(action), history, action, probability))
+                # The first child may take over its parent's state: nobody else needs it any more.
+                action, probability = edges[0]
+                state.apply_action(action)
+                stack.append((state, history, action, probability))
+            if history % 1024 == 0:
+                bar.update(1024)
+
+    def _visit_nature(self, state: pyspiel.State, actor: int, history: int) -> list[tuple[int, float]]:
+        """Records a terminal or chance history and returns the chance outcomes."""
+        if actor == TERMINAL:
+            self._terminal.append(history)
+            self._returns.extend(state.returns())
+            return []
+        if actor == CHANCE:
+            outcomes = state.chance_outcomes()
+            total = math.fsum(probability for _, probability in outcomes)
+            if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
+                raise ValueError(
+                    f"{self._game}: the chance outcomes at history [{state.history_str()}] are not a probability distribution: "
+                    f"they sum to {total}; see chance_outcomes() of the game"
+                )
+            return outcomes
+        raise ValueError(
+            f"{self._game}: current_player() is {actor} at history [{state.history_str()}], neither a player, chance nor the "
+            "end of the game; convert simultaneous moves with pyspiel.convert_to_turn_based(game)"
+        )
+
+    def _visit_decision(self, state: pyspiel.State, player: int) -> tuple[int, list[int]]:
+        """Returns the infostate of a decision history, a new one where needed, and its legal actions."""
+        key = state.information_state_string()
+        actions = state.legal_actions()
+        infostate = self._infostate_of_key[player].get(key)
+        if infostate is None:
+            self._check_new_infostate(state, player, key, actions)
+            infostate = len(self._legal_actions)
+            self._infostate_of_key[player][key] = infostate
+            self._infostate_player.append(player)
+            self._legal_actions.append(actions)
+        elif self._legal_actions[infostate] != actions:
+            raise ValueError(
+                f"{self._game}: histories of one infostate have different legal actions. Infostate {key!r} of player {player} "
+                f"had {self._legal_actions[infostate]} and has {actions} at history [{state.history_str()}]; "
+                "information_state_string must tell them apart"
+            )
+        return infostate, actions
+
+    def _check_new_infostate(self, state: pyspiel.State, player: int, key: str, actions: list[int]) -> None:
+        # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
+        if state.information_state_string() != key:
+            raise ValueError(
+                f"{self._game}: information_state_string changes between two calls at history [{state.history_str()}]; "
+                "it must be a function of the history"
+            )
+        if not actions:
+            raise ValueError(
+                f"{self._game}: player {player} is to move at history [{state.history_str()}] but has no legal actions"
+            )
+
+    def finish(self) -> GameTree:
+        num_players = self._game.num_players()
+        keys = [""] * len(self._legal_actions)
+        for infostate_of_key in self._infostate_of_key:
+            for key, infostate in infostate_of_key.items():
+                keys[infostate] = key
+        tree = GameTree(
+            game=self._game,
+            parent=frozen(self._parent, np.int32),
+            action=frozen(self._action, np.int64),
+            actor=frozen(self._actor, np.int8),
+            infostate=frozen(self._infostate, np.int32),
+            chance_probability=frozen(self._chance_probability, np.float64),
+            terminal=frozen(self._terminal, np.int32),
+            returns=frozen(self._returns, np.float64).reshape(-1, num_players),
+            infostate_player=frozen(self._infostate_player, np.int8),
+            infostate_keys=tuple(keys),
+            legal_action_start=frozen(np.cumsum([0, *map(len, self._legal_actions)]), np.int32),
+            legal_actions=frozen([action for actions in self._legal_actions for action in actions], np.int64),
+        )
+        _check_returns(tree)
+        return tree
+
+
+
+def _check_game_type(game: pyspiel.Game) -> None:
+    if not isinstance(game, pyspiel.Game):
+        raise TypeError(f"expected a pyspiel.Game, got {game!r}; load one with pyspiel.load_game(...)")
+    game_type = game.get_type()
+    if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        raise ValueError(
+            f"{game} has simultaneous moves ({game_type.dynamics}); convert it first: pyspiel.convert_to_turn_based(game)"
+        )
+    if game_type.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+        raise ValueError(f"{game} is not a sequential game ({game_type.dynamics}); its tree cannot be enumerated")
+    if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(
+            f"{game} samples its chance moves ({game_type.chance_mode}); a tree needs every outcome and its probability: "
+            "choose an EXPLICIT_STOCHASTIC version of the game"
+        )
+
+
+def _check_information_states(game: pyspiel.Game) -> None:
+    """Asks for one string, since `provides_information_state_string` is wrong for some wrapped games."""
+    state = game.new_initial_state()
+    while state.current_player() == CHANCE:
+        state.apply_action(state.chance_outcomes()[0][0])
+    if state.current_player() < 0:
+        return
+    try:
+        state.information_state_string()
+    except (pyspiel.SpielError, NotImplementedError) as error:
+        raise ValueError(
+            f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
+            "apart. Implement information_state_string, or choose a game that provides it"
+        ) from error
+
+
+def _check_returns(tree: GameTree) -> None:
+    bad = np.flatnonzero(~np.isfinite(tree.returns).all(axis=1))
+    if len(bad):
+        history = list(tree.history_actions(tree.terminal[bad[0]]))
+        raise ValueError(f"{tree.game}: returns {tree.returns[bad[0]].tolist()} at history {history} are not finite")

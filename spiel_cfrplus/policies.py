@@ -1,0 +1,185 @@
+"""Strategies of a compiled game, and what OpenSpiel knows them as.
+
+A `StrategyProfile` is one float64 vector over the sequences of all players. From it come
+
+* `open_spiel.python.policy.TabularPolicy`, the very table that `TabularPolicy(game)` builds, without another walk of the tree;
+* `pyspiel.TabularPolicy` for OpenSpiel's C++ functions;
+* a dictionary from information-state strings to (action, probability) pairs.
+
+These three are keyed by strings alone, so a game in which two infostates share a string cannot be exported to them.
+
+>>> import pyspiel
+>>> from open_spiel.python.algorithms import exploitability
+>>> from spiel_cfrplus import compile_game
+>>> game = pyspiel.load_game("kuhn_poker")
+>>> profile = StrategyProfile.uniform(compile_game(game))
+>>> round(exploitability.nash_conv(game, profile.to_tabular_policy()), 12) == round(11 / 12, 12)
+True
+>>> profile.to_dict()["0pb"]
+[(0, 0.5), (1, 0.5)]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cfrplus import _kernels
+from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
+from spiel_cfrplus.sequence_form import SequenceFormGame
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StrategyProfile:
+    """A behavioural policy for each player; a snapshot that nothing changes.
+
+    Attributes:
+      game: the compiled game.
+      probabilities: float64 (S,), read-only: for each sequence of all players the probability of its action at its
+        infostate; 1 at empty sequences.
+    """
+
+    game: SequenceFormGame
+    probabilities: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probabilities", frozen(self.probabilities, np.float64))
+
+    @classmethod
+    def uniform(cls, game: SequenceFormGame) -> StrategyProfile:
+        """Each player plays each action of an infostate equally often."""
+        return cls(game, np.concatenate([treeplex.uniform_policy() for treeplex in game.treeplexes]))
+
+    def of_player(self, player: int) -> np.ndarray:
+        """The player's behavioural policy, float64 (S_p,)."""
+        return self.probabilities[self.game.player_slices[player]]
+
+    def sequence_form(self, player: int) -> np.ndarray:
+        """The player's sequence-form strategy, float64 (S_p,)."""
+        return self.game.treeplexes[player].sequence_form(self.of_player(player))
+
+    def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
+        """The profile as OpenSpiel's Python table; arrays, row order and lookup as `TabularPolicy(game)` builds them.
+
+        The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array.
+
+        Raises:
+          ValueError: two infostates share a key of the table.
+        """
+        table = _TabularTable.of(self.game.tree)
+        result = table.template.__copy__(copy_action_probability_array=False)
+        # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
+        result._random_state = np.random.RandomState()
+        result.action_probability_array = np.zeros(table.template.action_probability_array.shape)
+        for treeplex, rows, own in zip(self.game.treeplexes, table.rows_of_player, self.game.player_slices, strict=True):
+            row_of_sequence = rows[treeplex.decision_point_of[1:]]
+            result.action_probability_array[row_of_sequence, treeplex.actions[1:]] = self.probabilities[own][1:]
+        return result
+
+    def to_pyspiel_policy(self) -> pyspiel.TabularPolicy:
+        """The profile for OpenSpiel's C++ functions, such as `pyspiel.nash_conv`. Keep it referenced while they use it.
+
+        Raises:
+          ValueError: two players share an information-state string.
+        """
+        return pyspiel.TabularPolicy(self.to_dict())
+
+    def to_dict(self) -> dict[str, list[tuple[int, float]]]:
+        """(action id, probability) pairs of the legal actions, by information-state string.
+
+        Raises:
+          ValueError: two players share an information-state string.
+        """
+        result: dict[str, list[tuple[int, float]]] = {}
+        for treeplex, own in zip(self.game.treeplexes, self.game.player_slices, strict=True):
+            pairs = list(zip(treeplex.actions.tolist(), self.probabilities[own].tolist(), strict=True))
+            for point, key in enumerate(treeplex.infostate_keys):
+                if key in result:
+                    raise ValueError(_shared_key_error(self.game.tree, key))
+                result[key] = pairs[treeplex.sequence_start[point] : treeplex.sequence_start[point + 1]]
+        return result
+
+
+class _TabularTable:
+    """`TabularPolicy(game)` made from a `GameTree`, and the row of each infostate in it.
+
+    Attributes:
+      template: the uniform policy.
+      rows_of_player: for each player, the row of each of its decision points, int64.
+    """
+
+    _of_tree: weakref.WeakKeyDictionary[GameTree, _TabularTable] = weakref.WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, tree: GameTree) -> _TabularTable:
+        """The table of `tree`, built once."""
+        if tree not in cls._of_tree:
+            cls._of_tree[tree] = cls(tree)
+        return cls._of_tree[tree]
+
+    def __init__(self, tree: GameTree):
+        # TabularPolicy takes a state for each row and sorts by the text of its history. Of all the histories of an infostate it
+        # would keep the first in that order, so one state per infostate gives the same table as all states.
+        histories = _first_histories_by_text(tree)
+        ascending = np.argsort(histories)
+        states = [None] * tree.num_infostates
+        for infostate, (_, state) in zip(ascending, tree.states(histories[ascending]), strict=True):
+            states[infostate] = state
+        self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
+        rows = np.array([self.template.state_index(state) for state in states])
+        _check_distinct_rows(tree, rows)
+        self.rows_of_player = [rows[tree.infostate_player == player] for player in range(tree.num_players)]
+
+
+def _first_histories_by_text(tree: GameTree) -> np.ndarray:
+    """For each infostate the history whose `history_str()` is the smallest as text, int64 (I,)."""
+    decisions = np.flatnonzero(tree.infostate != NO_INFOSTATE)
+    decisions = decisions[np.argsort(_ranks_by_text(tree)[decisions])]
+    infostates, first = np.unique(tree.infostate[decisions], return_index=True)
+    return decisions[first]
+
+
+def _ranks_by_text(tree: GameTree) -> np.ndarray:
+    """The place of each history in the order of `history_str()`, int64 (H,).
+
+    The text joins action ids with ", ", and a comma sorts before any digit, so the order is preorder with the children of each
+    history sorted by the text of their action.
+    """
+    actions, action_index = np.unique(tree.action, return_inverse=True)
+    text_rank = np.argsort(np.argsort(actions.astype(str)))
+    sizes = np.ones(tree.num_histories, np.int64)
+    _kernels.add_to_parents(tree.parent, sizes)
+    by_parent = np.lexsort((text_rank[action_index], tree.parent))
+    before = np.cumsum(sizes[by_parent]) - sizes[by_parent]
+    first_sibling = np.searchsorted(tree.parent[by_parent], tree.parent[by_parent])
+    ranks = np.empty(tree.num_histories, np.int64)
+    ranks[by_parent] = 1 + before - before[first_sibling]
+    _kernels.add_parents(tree.parent, ranks)
+    return ranks
+
+
+def _check_distinct_rows(tree: GameTree, rows: np.ndarray) -> None:
+    order = np.argsort(rows, kind="stable")
+    repeated = np.flatnonzero(np.diff(rows[order]) == 0)
+    if len(repeated) == 0:
+        return
+    first, second = order[repeated[0]], order[repeated[0] + 1]
+    if tree.infostate_keys[first] == tree.infostate_keys[second]:
+        raise ValueError(_shared_key_error(tree, tree.infostate_keys[first]))
+    raise ValueError(
+        f"{tree.game}: TabularPolicy has {len(set(rows.tolist()))} rows for {tree.num_infostates} infostates, because its keys "
+        "for this game are observation strings; "
+        f"{tree.infostate_keys[first]!r} and {tree.infostate_keys[second]!r} would become one row. Use StrategyProfile itself"
+    )
+
+
+def _shared_key_error(tree: GameTree, key: str) -> str:
+    return (
+        f"{tree.game}: two players share the information-state string {key!r}, which OpenSpiel's policy tables use as their "
+        "only key. Use StrategyProfile itself, whose vectors keep the players apart"
+    )

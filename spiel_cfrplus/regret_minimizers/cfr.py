@@ -1,0 +1,89 @@
+"""Counterfactual regret minimisation for one player: Lecture 8, Algorithm 1.
+
+>>> import pyspiel
+>>> from spiel_cfrplus import compile_game
+>>> from spiel_cfrplus.regret_minimizers import CFR, RegretMatchingPlus
+>>> game = compile_game(pyspiel.load_game("kuhn_poker"))
+>>> players = [CFR(treeplex, RegretMatchingPlus()) for treeplex in game.treeplexes]
+>>> for _ in range(100):  # simultaneous self-play; the current strategies, not their average, are what is left at the end
+...     strategies = [player.next_strategy() for player in players]
+...     for number, player in enumerate(players):
+...         player.observe_utility(game.payoff_gradient(number, strategies))
+>>> players[0].iteration
+100
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spiel_cfrplus import _kernels
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus
+from spiel_cfrplus.treeplex import Treeplex
+
+
+def allocate_learner(num_sequences: int) -> _kernels.LearnerArrays:
+    """Zeroed memory for `num_sequences` sequences."""
+    return _kernels.LearnerArrays(*(np.zeros(num_sequences) for _ in _kernels.LearnerArrays._fields))
+
+
+class CFR:
+    """A regret minimiser on the sequence-form polytope of a treeplex, built from one local rule for every decision point.
+
+    Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2).
+
+    Attributes:
+      treeplex: the decision problem.
+      local_rule: regret matching or a relative of it.
+      iteration: number of utilities observed.
+    """
+
+    def __init__(
+        self, treeplex: Treeplex, local_rule: LocalRule | None = None, *, memory: _kernels.LearnerArrays | None = None
+    ):
+        """Starts from the uniform strategy.
+
+        Args:
+          treeplex: the decision problem.
+          local_rule: regret matching+ by default.
+          memory: where to keep the tables, float64 (S,) each, instead of arrays of its own.
+        """
+        self.treeplex = treeplex
+        self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
+        self.iteration = 0
+        self._memory = allocate_learner(treeplex.num_sequences) if memory is None else memory
+        self._memory.policy[0] = self._memory.reach[0] = 1.0
+        self.next_strategy()
+
+    @property
+    def cumulative_regrets(self) -> np.ndarray:
+        """A copy of the regret tables, float64 (S,)."""
+        return self._memory.cumulative_regrets.copy()
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
+        memory = self._memory
+        _kernels.next_strategy(self.treeplex.arrays, 0, memory.cumulative_regrets, memory.policy, memory.reach)
+        return memory.reach.copy()
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
+
+        Raises:
+          ValueError: wrong shape or numbers that are not finite; nothing is changed.
+        """
+        utility = np.array(utility, np.float64)
+        if utility.shape != (self.treeplex.num_sequences,) or not np.isfinite(utility).all():
+            raise ValueError(f"expected {self.treeplex.num_sequences} finite numbers, one for each sequence, got {utility!r}")
+        self.iteration += 1
+        self._memory.utility[:] = utility
+        ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration]))
+        _kernels.observe_utility(
+            self.treeplex.arrays,
+            0,
+            self._memory.policy,
+            self._memory.utility,
+            self._memory.cumulative_regrets,
+            positive,
+            negative,
+        )

@@ -1,0 +1,84 @@
+"""The canonical learning setup: every player runs a regret minimiser against the others' strategies.
+
+One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
+
+    for each player p in turn:
+        g    <- gradient of p's expected utility against the other players' current strategies
+        R_p.observe_utility(g)
+        x_p  <- R_p.next_strategy()
+
+With simultaneous updates all players observe before any of them moves on. `_kernels.self_play` is this loop, compiled; here its
+memory is laid out and its schedules are made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spiel_cfrplus import _kernels
+from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
+from spiel_cfrplus.sequence_form import SequenceFormGame
+
+# Work of one call into compiled code, in payoffs and sequences passed: some tenths of a second. Between calls Python may deliver
+# Ctrl-C; a call costs some ten microseconds.
+_WORK_PER_CALL = 200_000_000
+_MOST_ITERATIONS_PER_CALL = 100_000
+
+
+class SelfPlay:
+    """CFR for all players of a game.
+
+    Attributes:
+      game: the compiled game.
+      local_rule, averaging, alternating: how it is played.
+      iteration: iterations done.
+      minimizers: each player's `CFR`; their memory is the session's own.
+    """
+
+    def __init__(self, game: SequenceFormGame, local_rule: LocalRule, averaging: Averaging, alternating: bool):
+        self.game = game
+        self.local_rule = local_rule
+        self.averaging = averaging
+        self.alternating = alternating
+        self.iteration = 0
+        self.memory = allocate_learner(game.num_sequences)
+        self.minimizers = tuple(
+            CFR(treeplex, local_rule, memory=_kernels.LearnerArrays(*(vector[own] for vector in self.memory)))
+            for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
+        )
+
+    def run(self, num_iterations: int) -> None:
+        """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
+        work = 2 * len(self.game.payoff_arrays.entry_utility) + 10 * self.game.num_sequences
+        at_once = max(1, min(_MOST_ITERATIONS_PER_CALL, _WORK_PER_CALL // work))
+        last = self.iteration + num_iterations
+        while self.iteration < last:
+            self._run_compiled(min(at_once, last - self.iteration))
+
+    def _run_compiled(self, num_iterations: int) -> None:
+        iterations = np.arange(self.iteration + 1, self.iteration + num_iterations + 1)
+        _kernels.self_play(
+            self.game.treeplex_arrays,
+            self.game.payoff_arrays,
+            self.memory,
+            self.alternating,
+            self.averaging.first_averaged(self.game.num_players, self.alternating),
+            self.local_rule.discounts(iterations),
+            self.averaging.weights(iterations),
+        )
+        self.iteration += num_iterations
+        for minimizer in self.minimizers:
+            minimizer.iteration = self.iteration
+
+    def current_policy(self) -> np.ndarray:
+        """The current behavioural policies of all players, float64 (S,)."""
+        return self.memory.policy.copy()
+
+    def average_policy(self) -> np.ndarray:
+        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        policy = np.ones(self.game.num_sequences)
+        for player in range(self.game.num_players):
+            _kernels.match_all_regrets(self.game.treeplex_arrays, player, self.memory.cumulative_policy, policy)
+        return policy

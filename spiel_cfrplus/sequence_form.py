@@ -1,0 +1,239 @@
+"""A game compiled for iteration: one treeplex per player, and the payoffs where the players' sequences meet.
+
+For two players the payoffs are the matrix A of the sequence form: the expected utility of sequence-form strategies x and y is
+x . A y. Here it is kept as a list of its non-zero entries, so that any number of players and general-sum games fit.
+
+>>> import pyspiel
+>>> game = compile_game(pyspiel.load_game("kuhn_poker"))
+>>> game.num_sequences, len(game.payoffs)
+(26, 30)
+>>> uniform = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
+>>> round(float(uniform[0] @ game.payoff_gradient(0, uniform)), 12)
+0.125
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus import _kernels
+from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus.game_tree import NO_PARENT, GameTree
+from spiel_cfrplus.treeplex import EMPTY_SEQUENCE, Treeplex, join_treeplexes
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SequenceFormGame:
+    """A game compiled for iteration: n treeplexes and E payoffs; read-only.
+
+    Attributes:
+      tree: the game tree it was made from.
+      treeplexes: one for each player.
+      payoff_sequences: int32 (E, n), distinct tuples of the players' last sequences, one row for each tuple at which some
+        play ends.
+      payoffs: float64 (E, n), each player's utility there: the sum over these plays of chance probability times returns, in
+        game units. Tuples that pay nobody anything are left out.
+    """
+
+    tree: GameTree
+    treeplexes: tuple[Treeplex, ...]
+    payoff_sequences: np.ndarray
+    payoffs: np.ndarray
+
+    @classmethod
+    def from_tree(cls, tree: GameTree) -> SequenceFormGame:
+        """Derives the sequence form.
+
+        Raises:
+          ValueError: a player does not have perfect recall, or meets an infostate twice on one path.
+        """
+        return _compile(tree)
+
+    @property
+    def num_players(self) -> int:
+        return len(self.treeplexes)
+
+    @property
+    def num_infostates(self) -> int:
+        return self.tree.num_infostates
+
+    @property
+    def num_sequences(self) -> int:
+        """Sequences of all players, the empty ones included."""
+        return sum(treeplex.num_sequences for treeplex in self.treeplexes)
+
+    @functools.cached_property
+    def is_two_player_constant_sum(self) -> bool:
+        """Whether there are two players and all plays return the same sum, up to rounding; whatever the game type says."""
+        sums = self.tree.returns.sum(axis=1)
+        return self.num_players == 2 and bool(np.ptp(sums) <= 1e-9 * np.abs(self.tree.returns).max())
+
+    @functools.cached_property
+    def player_slices(self) -> tuple[slice, ...]:
+        """Where each player's sequences stand in a vector over the sequences of all players."""
+        stops = np.cumsum([treeplex.num_sequences for treeplex in self.treeplexes]).tolist()
+        return tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
+
+    @functools.cached_property
+    def treeplex_arrays(self) -> _kernels.TreeplexArrays:
+        return join_treeplexes(self.treeplexes)
+
+    @functools.cached_property
+    def payoff_arrays(self) -> _kernels.PayoffArrays:
+        return _group_payoffs(self)
+
+    def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> np.ndarray:
+        """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).
+
+        Args:
+          player: whose utility.
+          strategies: a sequence-form strategy for each player; the player's own is not read.
+
+        Returns:
+          float64 (S,); the expected utility of a strategy x is x . g.
+        """
+        gradient = np.empty(self.num_sequences)
+        _kernels.payoff_gradient(
+            self.treeplex_arrays, self.payoff_arrays, player, np.concatenate(strategies, dtype=np.float64), gradient
+        )
+        return gradient[self.player_slices[player]]
+
+
+def compile_game(
+    game: pyspiel.Game | SequenceFormGame, *, max_histories: int | None = None, progress: bool = False
+) -> SequenceFormGame:
+    """Walks and compiles a game; one that is compiled already is returned as it is.
+
+    Args, errors: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
+    """
+    if isinstance(game, SequenceFormGame):
+        return game
+    return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
+
+
+def _compile(tree: GameTree) -> SequenceFormGame:
+    num_actions = np.diff(tree.legal_action_start)
+    first_sequence = np.zeros(tree.num_infostates, np.int64)
+    infostates_of = [np.flatnonzero(tree.infostate_player == player) for player in range(tree.num_players)]
+    for infostates in infostates_of:
+        first_sequence[infostates] = 1 + np.cumsum(num_actions[infostates]) - num_actions[infostates]
+    last_sequence, parent_sequence = _trace(tree, first_sequence)
+    end_sequences = last_sequence[tree.terminal]
+    treeplexes = tuple(
+        _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
+        for player, infostates in enumerate(infostates_of)
+    )
+    reach = np.empty(tree.num_histories)
+    _kernels.chance_reach(tree.parent, tree.chance_probability, reach)
+    payoff_sequences, payoffs = _sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
+    paid = np.any(payoffs != 0, axis=1)
+    return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences[paid], np.int32), frozen(payoffs[paid], np.float64))
+
+
+def _trace(tree: GameTree, first_sequence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    last_sequence = np.full((tree.num_histories, tree.num_players), EMPTY_SEQUENCE, np.int32)
+    parent_sequence = np.full(tree.num_infostates, -1, np.int32)
+    conflict = _kernels.trace_sequences(
+        tree.parent,
+        tree.actor,
+        tree.infostate,
+        first_sequence,
+        last_sequence,
+        np.zeros(tree.num_histories, np.int32),
+        parent_sequence,
+    )
+    if conflict >= 0:
+        raise ValueError(_recall_error(tree, conflict))
+    return last_sequence, parent_sequence
+
+
+def _make_treeplex(
+    tree: GameTree, player: int, infostates: np.ndarray, parent_sequence: np.ndarray, end_sequences: np.ndarray
+) -> Treeplex:
+    counts = np.diff(tree.legal_action_start)[infostates]
+    sequence_start = np.concatenate([[1], 1 + np.cumsum(counts)])
+    own_actions = np.repeat(tree.infostate_player, np.diff(tree.legal_action_start)) == player
+    may_end = np.zeros(sequence_start[-1], bool)
+    may_end[end_sequences] = True
+    return Treeplex(
+        player=player,
+        infostate_keys=tuple(tree.infostate_keys[infostate] for infostate in infostates),
+        sequence_start=frozen(sequence_start, np.int32),
+        parent_sequence=frozen(parent_sequence, np.int32),
+        actions=frozen(np.concatenate([[-1], tree.legal_actions[own_actions]]), np.int64),
+        may_end=frozen(may_end, bool),
+    )
+
+
+def _sum_by_rows(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows of `keys` in lexicographic order, and the sum of the `values` that belong to each."""
+    order = np.lexsort(keys.T[::-1])
+    starts = _run_starts(keys[order])
+    return keys[order[starts]], np.add.reduceat(values[order], starts, axis=0)
+
+
+def _run_starts(rows: np.ndarray) -> np.ndarray:
+    """Where a run of equal rows starts."""
+    return np.flatnonzero(np.concatenate([[True], np.any(rows[1:] != rows[:-1], axis=1)]))
+
+
+def _group_payoffs(game: SequenceFormGame) -> _kernels.PayoffArrays:
+    """Per player: non-zero payoffs grouped by the tuple of the other players' sequences, then by own sequence."""
+    offsets = np.array([player_slice.start for player_slice in game.player_slices])
+    rows, starts, sequences, utilities = [], [], [], []
+    num_entries = 0
+    for player in range(game.num_players):
+        nonzero = game.payoffs[:, player] != 0
+        shared = game.payoff_sequences[nonzero] + offsets
+        own, opponents = shared[:, player], np.delete(shared, player, axis=1)
+        order = np.lexsort((own, *opponents.T[::-1]))
+        row_starts = _run_starts(opponents[order]) if len(order) else order
+        rows.append(opponents[order[row_starts]])
+        starts.append(num_entries + row_starts)
+        sequences.append(own[order])
+        utilities.append(game.payoffs[nonzero, player][order])
+        num_entries += len(order)
+    return _kernels.PayoffArrays(
+        player_block=frozen(np.cumsum([0, *map(len, rows)]), _kernels.INDEX),
+        opponent_sequences=frozen(np.concatenate(rows), _kernels.INDEX),
+        entry_start=frozen(np.concatenate([*starts, [num_entries]]), _kernels.INDEX),
+        entry_sequence=frozen(np.concatenate(sequences), _kernels.INDEX),
+        entry_utility=frozen(np.concatenate(utilities), np.float64),
+    )
+
+
+def _recall_error(tree: GameTree, history: int) -> str:
+    """Says what the player to move at `history` has forgotten, compared with the first history of the same infostate."""
+    infostate = tree.infostate[history]
+    player = int(tree.infostate_player[infostate])
+    key = tree.infostate_keys[infostate]
+    past = _own_past(tree, history)
+    here = f"{tree.game}: player {player} at infostate {key!r}, history {list(tree.history_actions(history))},"
+    if any(earlier == infostate for earlier, _ in past):
+        return f"{here} has met the same infostate before on this path (absent-mindedness); no solver of this package accepts that"
+    twin = int(tree.first_history[infostate])
+    moves, twin_moves = (
+        [f"{action} at {tree.infostate_keys[earlier]!r}" for earlier, action in steps]
+        for steps in (past, _own_past(tree, twin))
+    )
+    return (
+        f"{here} does not recall its own past: its moves were [{', '.join(moves)}], but [{', '.join(twin_moves)}] at history "
+        f"{list(tree.history_actions(twin))} of the same infostate. The sequence form needs perfect recall: let "
+        "information_state_string tell the two apart"
+    )
+
+
+def _own_past(tree: GameTree, history: int) -> list[tuple[int, int]]:
+    """The (infostate, action id) pairs of the player to move on the path to `history`."""
+    player = tree.actor[history]
+    past = []
+    while tree.parent[history] != NO_PARENT:
+        action, history = int(tree.action[history]), int(tree.parent[history])
+        if tree.actor[history] == player:
+            past.append((int(tree.infostate[history]), action))
+    return past[::-1]

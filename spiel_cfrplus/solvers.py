@@ -1,0 +1,146 @@
+"""The named solvers. Each is a declaration: a local rule, an average, and who they are due to.
+
+>>> import pyspiel
+>>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
+>>> solver.run(1000)
+>>> solver.nash_conv() < 2e-4
+True
+>>> policy = solver.average_policy()  # an open_spiel.python.policy.TabularPolicy
+>>> policy.action_probability_array.shape
+(12, 2)
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import ClassVar
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.evaluation import Evaluation, evaluate
+from spiel_cfrplus.policies import StrategyProfile
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.self_play import SelfPlay
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+
+
+class Solver:
+    """Self-play of CFR minimisers on a compiled game.
+
+    In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the same
+    iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's average
+    regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
+
+    Policies that a solver returns are snapshots: later iterations do not change them. Every infostate is covered from the
+    start; where a player has never come, its average policy is uniform.
+
+    Attributes:
+      game: the compiled game; give it to another solver to save the walk.
+      algorithm: the name of the algorithm, as in `ALGORITHMS`.
+    """
+
+    algorithm: ClassVar[str]
+    local_rule: ClassVar[LocalRule]
+    averaging_power: ClassVar[float]
+
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+    ):
+        """Compiles the game if it is not yet compiled; nothing is played.
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
+            update at once.
+          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
+
+        Raises:
+          ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
+        """
+        if isinstance(averaging, str):
+            averaging = Averaging(self.averaging_power, averaging)
+        self.game = compile_game(game)
+        self._self_play = SelfPlay(self.game, self.local_rule, averaging, alternating)
+
+    @property
+    def iteration(self) -> int:
+        """Iterations done."""
+        return self._self_play.iteration
+
+    @property
+    def alternating(self) -> bool:
+        return self._self_play.alternating
+
+    @property
+    def averaging(self) -> Averaging:
+        return self._self_play.averaging
+
+    def evaluate_and_update_policy(self) -> None:
+        """One iteration, under the name that OpenSpiel's solvers give it."""
+        self.run(1)
+
+    def run(self, num_iterations: int) -> None:
+        """Does `num_iterations` in compiled code. The result is the same doubles however they are divided among calls.
+
+        Raises:
+          TypeError, ValueError: not an integer, or negative.
+        """
+        num_iterations = operator.index(num_iterations)
+        if num_iterations < 0:
+            raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
+        self._self_play.run(num_iterations)
+
+    def current_profile(self) -> StrategyProfile:
+        """The current strategies sigma^t."""
+        return StrategyProfile(self.game, self._self_play.current_policy())
+
+    def average_profile(self) -> StrategyProfile:
+        """The average strategies, the output of the algorithm."""
+        return StrategyProfile(self.game, self._self_play.average_policy())
+
+    def current_policy(self) -> openspiel_policy.TabularPolicy:
+        """The current strategies for OpenSpiel; see `StrategyProfile.to_tabular_policy`."""
+        return self.current_profile().to_tabular_policy()
+
+    def average_policy(self) -> openspiel_policy.TabularPolicy:
+        """The average strategies for OpenSpiel; see `StrategyProfile.to_tabular_policy`."""
+        return self.average_profile().to_tabular_policy()
+
+    def evaluate(self) -> Evaluation:
+        """Values, gains and NashConv of the average strategies."""
+        return evaluate(self.game, self.average_profile())
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategies, in game units."""
+        return self.evaluate().nash_conv
+
+
+class CFRSolver(Solver):
+    """Counterfactual regret minimisation: regret matching, uniform average.
+
+    Zinkevich, Johanson, Bowling, Piccione 2007; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
+    """
+
+    algorithm = "cfr"
+    local_rule = RegretMatching()
+    averaging_power = 0.0
+
+
+class CFRPlusSolver(Solver):
+    """CFR+: regret matching+, average with weight i on the i-th strategy.
+
+    Tammelin 2014; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
+    """
+
+    algorithm = "cfr+"
+    local_rule = RegretMatchingPlus()
+    averaging_power = 1.0
+
+
+ALGORITHMS: dict[str, type[Solver]] = {solver.algorithm: solver for solver in (CFRSolver, CFRPlusSolver)}
