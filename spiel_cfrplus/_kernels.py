@@ -58,7 +58,7 @@ class PayoffArrays(NamedTuple):
 
 
 class LearnerArrays(NamedTuple):
-    """What CFR remembers, float64 (S,) each.
+    """What CFR remembers, float64 (S,) each but for the last.
 
     Attributes:
       cumulative_regrets: the tables r or q of regret matching or regret matching+.
@@ -66,6 +66,7 @@ class LearnerArrays(NamedTuple):
       reach: the same strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values.
+      iteration: int64 (1,), iterations done; kept here so that no interrupt can part it from the tables.
     """
 
     cumulative_regrets: np.ndarray
@@ -73,6 +74,7 @@ class LearnerArrays(NamedTuple):
     reach: np.ndarray
     cumulative_policy: np.ndarray
     utility: np.ndarray
+    iteration: np.ndarray
 
 
 @jit
@@ -201,15 +203,15 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
         average_strategies(treeplexes, learner, first_averaged, 0, weights[t])
         for player in range(num_players):
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
-            observe_utility(
-                treeplexes, player, learner.policy, learner.utility, learner.cumulative_regrets, discounts[t, 0], discounts[t, 1]
-            )
+            positive, negative = discounts[t]
+            observe_utility(treeplexes, player, learner.policy, learner.utility, learner.cumulative_regrets, positive, negative)
             if alternating:
                 next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         if not alternating:
             for player in range(num_players):
                 next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
+        learner.iteration[0] += 1
 
 
 @jit

@@ -1,8 +1,8 @@
 """Which strategies the average is made of, and with what weights.
 
-Iteration t = 1, 2, ... turns the strategies sigma^{t-1} into sigma^t; sigma^0 is uniform. After T iterations the output for player
-p is the average of T of its strategies in sequence form (that is: weighted by the player's own reach), with weight i ** power on
-the i-th of them. What the i-th one is depends on the convention:
+Iteration t = 1, 2, ... turns the strategies sigma^{t-1} into sigma^t; sigma^0 is uniform. After T iterations the output for
+player p is the average of T of its strategies in sequence form (that is: weighted by the player's own reach), with weight
+i ** power on the i-th of them. What the i-th one is depends on the convention:
 
 | convention    | player 0                | every other player      |
 |---------------|-------------------------|-------------------------|

@@ -1,8 +1,8 @@
 """How good a policy is, computed on the compiled game at the cost of about one CFR iteration.
 
-Terms: a player's *gain* is what it would earn by a best response to the others minus what it earns. *NashConv* is the sum of all
-gains; the CFR+ paper calls this sum exploitability. *Exploitability*, as OpenSpiel has it, is NashConv divided by the number of
-players, for two-player games with constant sum only. All are in game units.
+Terms: a player's *gain* is what it would earn by a best response to the others minus what it earns. *NashConv* is the sum of
+all gains; the CFR+ paper calls this sum exploitability. *Exploitability*, as OpenSpiel has it, is NashConv divided by the
+number of players, for two-player games with constant sum only. All are in game units.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -62,7 +62,7 @@ class Evaluation:
         """
         if not self.game.is_two_player_constant_sum:
             raise ValueError(
-                f"exploitability is defined for two-player constant-sum games, which {self.game.tree.game} is not; use nash_conv"
+                f"exploitability is defined for two-player constant-sum games; {self.game.tree.game} is none, use nash_conv"
             )
         return self.nash_conv / 2
 

@@ -275,7 +275,6 @@ class _TreeBuilder:
         return tree
 
 
-
 def _check_game_type(game: pyspiel.Game) -> None:
     if not isinstance(game, pyspiel.Game):
         raise TypeError(f"expected a pyspiel.Game, got {game!r}; load one with pyspiel.load_game(...)")

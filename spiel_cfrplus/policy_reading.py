@@ -89,7 +89,8 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
     illegal[points, treeplex.actions[1:]] = 0
     bad_points, bad_actions = np.nonzero(illegal)
     if len(bad_points):
-        raise ValueError(_illegal(game, player, int(bad_points[0]), int(bad_actions[0]), illegal[bad_points[0], bad_actions[0]]))
+        point, action = int(bad_points[0]), int(bad_actions[0])
+        raise ValueError(_illegal(game, player, point, action, illegal[point, action]))
     return _checked(game, player, probabilities)
 
 
@@ -111,10 +112,9 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
     return _checked(game, player, probabilities)
 
 
-def _read_at_histories(
-    game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], ActionProbabilities]
-) -> np.ndarray:
-    tree, treeplex = game.tree, game.treeplexes[player]
+def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], ActionProbabilities]) -> np.ndarray:
+    tree, keys = game.tree, game.treeplexes[player].infostate_keys
+    treeplex = game.treeplexes[player]
     point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
     probabilities = np.ones(treeplex.num_sequences)
     asked_at: dict[int, int] = {}
@@ -123,24 +123,22 @@ def _read_at_histories(
         try:
             answer = ask(state)
         except (KeyError, pyspiel.SpielError) as error:
-            raise ValueError(f"{_missing(game, player, treeplex.infostate_keys[point])} ({error!r})") from error
+            raise ValueError(f"{_missing(game, player, keys[point])} ({error!r})") from error
         own = slice(*treeplex.sequence_start[point : point + 2])
         before = probabilities[own].copy()
         _place(game, player, point, answer, probabilities)
         if point in asked_at and not np.allclose(before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE):
             raise ValueError(
-                f"{tree.game}: the policy of player {player} depends on more than the infostate: at infostate "
-                f"{treeplex.infostate_keys[point]!r} it plays {before.tolist()} after {list(tree.history_actions(asked_at[point]))} "
-                f"and {probabilities[own].tolist()} after {list(tree.history_actions(history))}"
+                f"{tree.game}: the policy of player {player} depends on more than the infostate: at infostate {keys[point]!r} "
+                f"it plays {before.tolist()} after history {list(tree.history_actions(asked_at[point]))} and "
+                f"{probabilities[own].tolist()} after {list(tree.history_actions(history))}"
             )
         if point not in asked_at:
             asked_at[point] = history
     return _checked(game, player, probabilities)
 
 
-def _place(
-    game: SequenceFormGame, player: int, point: int, answer: ActionProbabilities, probabilities: np.ndarray
-) -> None:
+def _place(game: SequenceFormGame, player: int, point: int, answer: ActionProbabilities, probabilities: np.ndarray) -> None:
     """Writes the answer for a decision point; legal actions it leaves out have probability 0."""
     treeplex = game.treeplexes[player]
     sequences = treeplex.sequences(point)
@@ -162,8 +160,8 @@ def _checked(game: SequenceFormGame, player: int, probabilities: np.ndarray) -> 
         point = int(bad[0])
         answer = probabilities[slice(*treeplex.sequence_start[point : point + 2])].tolist()
         raise ValueError(
-            f"{game.tree.game}: the policy of player {player} at infostate {treeplex.infostate_keys[point]!r} is not a probability "
-            f"distribution: {answer} sums to {sums[point]}"
+            f"{game.tree.game}: the policy of player {player} is not a probability distribution at infostate "
+            f"{treeplex.infostate_keys[point]!r}: {answer} sums to {sums[point]}"
         )
     return probabilities
 
@@ -173,7 +171,8 @@ def _missing(game: SequenceFormGame, player: int, key: str) -> str:
 
 
 def _illegal(game: SequenceFormGame, player: int, point: int, action: int, probability: float) -> str:
+    key = game.treeplexes[player].infostate_keys[point]
     return (
-        f"{game.tree.game}: the policy of player {player} at infostate {game.treeplexes[player].infostate_keys[point]!r} plays the "
-        f"illegal action {action} with probability {probability}"
+        f"{game.tree.game}: the policy of player {player} plays the illegal action {action} with probability {probability} at "
+        f"infostate {key!r}"
     )

@@ -17,12 +17,12 @@ import numpy as np
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
-from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner
+from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
-# Work of one call into compiled code, in payoffs and sequences passed: some tenths of a second. Between calls Python may deliver
-# Ctrl-C; a call costs some ten microseconds.
+# Work of one call into compiled code, in payoffs and sequences passed: some tenths of a second. Between calls Python may
+# deliver Ctrl-C; a call costs some ten microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
 
@@ -33,7 +33,7 @@ class SelfPlay:
     Attributes:
       game: the compiled game.
       local_rule, averaging, alternating: how it is played.
-      iteration: iterations done.
+      memory: everything that iterations change.
       minimizers: each player's `CFR`; their memory is the session's own.
     """
 
@@ -42,12 +42,16 @@ class SelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.iteration = 0
         self.memory = allocate_learner(game.num_sequences)
         self.minimizers = tuple(
-            CFR(treeplex, local_rule, memory=_kernels.LearnerArrays(*(vector[own] for vector in self.memory)))
+            CFR(treeplex, local_rule, memory=share_learner(self.memory, own))
             for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
         )
+
+    @property
+    def iteration(self) -> int:
+        """Iterations done."""
+        return int(self.memory.iteration[0])
 
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
@@ -68,9 +72,6 @@ class SelfPlay:
             self.local_rule.discounts(iterations),
             self.averaging.weights(iterations),
         )
-        self.iteration += num_iterations
-        for minimizer in self.minimizers:
-            minimizer.iteration = self.iteration
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""

@@ -215,7 +215,7 @@ def _recall_error(tree: GameTree, history: int) -> str:
     past = _own_past(tree, history)
     here = f"{tree.game}: player {player} at infostate {key!r}, history {list(tree.history_actions(history))},"
     if any(earlier == infostate for earlier, _ in past):
-        return f"{here} has met the same infostate before on this path (absent-mindedness); no solver of this package accepts that"
+        return f"{here} has met the same infostate before on this path (absent-mindedness), which no solver here accepts"
     twin = int(tree.first_history[infostate])
     moves, twin_moves = (
         [f"{action} at {tree.infostate_keys[earlier]!r}" for earlier, action in steps]

@@ -29,9 +29,9 @@ from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 class Solver:
     """Self-play of CFR minimisers on a compiled game.
 
-    In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the same
-    iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's average
-    regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
+    In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the
+    same iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's
+    average regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
 
     Policies that a solver returns are snapshots: later iterations do not change them. Every infostate is covered from the
     start; where a player has never come, its average policy is uniform.

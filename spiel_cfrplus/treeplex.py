@@ -229,7 +229,8 @@ def _describe(treeplex: Treeplex, action_name: Callable[[int, int], str]) -> str
     names: dict[Node, str] = {DecisionPoint(point): f"j{i}" for i, point in enumerate(order, 1)}
     sequences = [EMPTY_SEQUENCE, *(sequence for point in order for sequence in treeplex.sequences(point))]
     observation_points = [node for node in map(treeplex.after, sequences) if isinstance(node, ObservationPoint)]
-    names |= {node: f"k{i}" for i, node in enumerate(observation_points, 1)} | {END: "end"}
+    names.update({node: f"k{i}" for i, node in enumerate(observation_points, 1)})
+    names[END] = "end"
 
     def name(sequence: int) -> str:
         if sequence == EMPTY_SEQUENCE:

@@ -24,7 +24,14 @@ from spiel_cfrplus.treeplex import Treeplex
 
 def allocate_learner(num_sequences: int) -> _kernels.LearnerArrays:
     """Zeroed memory for `num_sequences` sequences."""
-    return _kernels.LearnerArrays(*(np.zeros(num_sequences) for _ in _kernels.LearnerArrays._fields))
+    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
+    return _kernels.LearnerArrays(*vectors, np.zeros(1, np.int64))
+
+
+def share_learner(memory: _kernels.LearnerArrays, own: slice) -> _kernels.LearnerArrays:
+    """One player's part of a memory that several share."""
+    *vectors, iteration = memory
+    return _kernels.LearnerArrays(*(vector[own] for vector in vectors), iteration)
 
 
 class CFR:
@@ -35,7 +42,6 @@ class CFR:
     Attributes:
       treeplex: the decision problem.
       local_rule: regret matching or a relative of it.
-      iteration: number of utilities observed.
     """
 
     def __init__(
@@ -50,10 +56,14 @@ class CFR:
         """
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
-        self.iteration = 0
         self._memory = allocate_learner(treeplex.num_sequences) if memory is None else memory
         self._memory.policy[0] = self._memory.reach[0] = 1.0
         self.next_strategy()
+
+    @property
+    def iteration(self) -> int:
+        """Utilities observed."""
+        return int(self._memory.iteration[0])
 
     @property
     def cumulative_regrets(self) -> np.ndarray:
@@ -75,9 +85,8 @@ class CFR:
         utility = np.array(utility, np.float64)
         if utility.shape != (self.treeplex.num_sequences,) or not np.isfinite(utility).all():
             raise ValueError(f"expected {self.treeplex.num_sequences} finite numbers, one for each sequence, got {utility!r}")
-        self.iteration += 1
         self._memory.utility[:] = utility
-        ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration]))
+        ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
         _kernels.observe_utility(
             self.treeplex.arrays,
             0,
@@ -87,3 +96,4 @@ class CFR:
             positive,
             negative,
         )
+        self._memory.iteration[0] += 1

@@ -1,0 +1,29 @@
+"""Package metadata of spiel_cfrplus."""
+
+import pathlib
+import re
+
+import setuptools
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+)"', (HERE / "spiel_cfrplus" / "__init__.py").read_text()).group(1)
+
+setuptools.setup(
+    name="spiel_cfrplus",
+    version=VERSION,
+    description="CFR and CFR+ for OpenSpiel games, hundreds of times faster, exactly as the papers define them",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=setuptools.find_packages(include=["spiel_cfrplus", "spiel_cfrplus.*"]),
+    install_requires=[
+        "absl-py>=1.0",
+        "numba>=0.61",
+        "numpy>=1.26",
+        "open_spiel>=2.0",
+        "tqdm>=4.60",
+    ],
+    extras_require={"test": ["hypothesis>=6", "pytest>=8", "scipy>=1.10"]},
+    entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus.command_line:main"]},
+)
