@@ -1,6 +1,10 @@
-"""Read-only arrays."""
+"""Read-only arrays, and records of them."""
+
+from __future__ import annotations
 
 import array
+import dataclasses
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,3 +18,21 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
         result = np.array(values, dtype, order="C")
     result.flags.writeable = False
     return result
+
+
+class Immutable:
+    """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        return _restore, (type(self), values)
+
+
+def _restore(cls: type, values: list[Any]) -> Any:
+    return cls(*(frozen(value, value.dtype) if isinstance(value, np.ndarray) else value for value in values))

@@ -21,14 +21,14 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Immutable):
     """A profile's expected utilities and best responses.
 
     Attributes:

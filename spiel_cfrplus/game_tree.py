@@ -23,13 +23,15 @@ import array
 import dataclasses
 import functools
 import math
+import pickle
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyspiel
 import tqdm
 
-from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._arrays import Immutable, frozen
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -42,7 +44,7 @@ _CHANCE_SUM_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class GameTree:
+class GameTree(Immutable):
     """The tree of a game as read-only arrays: H histories, Z terminal histories, I infostates, n players.
 
     Attributes:
@@ -89,12 +91,26 @@ class GameTree:
             legal actions, chance probabilities that are not a distribution, or non-finite returns; or is larger than
             `max_histories`.
         """
-        _check_game_type(game)
-        _check_information_states(game)
+        check_game(game)
         builder = _TreeBuilder(game, max_histories)
         with tqdm.tqdm(desc="walking", unit=" histories", unit_scale=True, delay=1, disable=None if progress else True) as bar:
             builder.walk(bar)
         return builder.finish()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles, unless OpenSpiel could not make the same game again from its pickle.
+
+        Raises:
+          ValueError: it could not.
+        """
+        try:
+            pickle.loads(pickle.dumps(self.game))
+        except (pyspiel.SpielError, RuntimeError) as error:
+            raise ValueError(
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Save a solver with "
+                "solver.save(path) and load it with game= instead"
+            ) from error
+        return super().__reduce__()
 
     @property
     def num_players(self) -> int:
@@ -273,6 +289,16 @@ class _TreeBuilder:
         )
         _check_returns(tree)
         return tree
+
+
+def check_game(game: pyspiel.Game) -> None:
+    """Refuses games that cannot be walked, before any walk.
+
+    Raises:
+      TypeError, ValueError: see `GameTree.from_game`.
+    """
+    _check_game_type(game)
+    _check_information_states(game)
 
 
 def _check_game_type(game: pyspiel.Game) -> None:

@@ -30,13 +30,13 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StrategyProfile:
+class StrategyProfile(Immutable):
     """A behavioural policy for each player; a snapshot that nothing changes.
 
     Attributes:

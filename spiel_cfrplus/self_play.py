@@ -13,6 +13,8 @@ memory is laid out and its schedules are made.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from spiel_cfrplus import _kernels
@@ -73,6 +75,27 @@ class SelfPlay:
             self.averaging.weights(iterations),
         )
 
+    def restore(self, cumulative_regrets: np.ndarray, cumulative_policy: np.ndarray, iteration: np.ndarray) -> None:
+        """Takes over what another session of the same game remembered; its current strategies follow from its regrets.
+
+        Raises:
+          ValueError: arrays of other shapes than those in `memory`.
+        """
+        saved = {"cumulative_regrets": cumulative_regrets, "cumulative_policy": cumulative_policy, "iteration": iteration}
+        for name, values in saved.items():
+            if values.shape != getattr(self.memory, name).shape:
+                raise ValueError(f"{name} has shape {values.shape}, expected {getattr(self.memory, name).shape}")
+        for name, values in saved.items():
+            getattr(self.memory, name)[:] = values
+        for minimizer in self.minimizers:
+            minimizer.next_strategy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The minimizers' memory is part of the session's, which a plain copy would not know.
+        options = (self.game, self.local_rule, self.averaging, self.alternating)
+        memory = self.memory
+        return _resume, (options, memory.cumulative_regrets, memory.cumulative_policy, memory.iteration)
+
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
         return self.memory.policy.copy()
@@ -83,3 +106,9 @@ class SelfPlay:
         for player in range(self.game.num_players):
             _kernels.match_all_regrets(self.game.treeplex_arrays, player, self.memory.cumulative_policy, policy)
         return policy
+
+
+def _resume(options: tuple[Any, ...], *memory: np.ndarray) -> SelfPlay:
+    session = SelfPlay(*options)
+    session.restore(*memory)
+    return session

@@ -16,19 +16,21 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import json
 from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import NO_PARENT, GameTree
 from spiel_cfrplus.treeplex import EMPTY_SEQUENCE, Treeplex, join_treeplexes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SequenceFormGame:
+class SequenceFormGame(Immutable):
     """A game compiled for iteration: n treeplexes and E payoffs; read-only.
 
     Attributes:
@@ -86,6 +88,18 @@ class SequenceFormGame:
     @functools.cached_property
     def payoff_arrays(self) -> _kernels.PayoffArrays:
         return _group_payoffs(self)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A digest of everything that iterations depend on; equal for equal games, whatever they are called."""
+        digest = hashlib.sha256()
+        for treeplex in self.treeplexes:
+            digest.update(json.dumps(treeplex.infostate_keys).encode())
+            for part in (treeplex.sequence_start, treeplex.parent_sequence, treeplex.actions):
+                digest.update(part.tobytes())
+        digest.update(self.payoff_sequences.tobytes())
+        digest.update(self.payoffs.tobytes())
+        return digest.hexdigest()
 
     def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> np.ndarray:
         """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).

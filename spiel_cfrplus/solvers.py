@@ -13,11 +13,13 @@ True
 from __future__ import annotations
 
 import operator
-from typing import ClassVar
+import os
+from typing import ClassVar, Self
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
@@ -38,6 +40,7 @@ class Solver:
 
     Attributes:
       game: the compiled game; give it to another solver to save the walk.
+      self_play: the session that iterates: the players' regret minimisers and their memory.
       algorithm: the name of the algorithm, as in `ALGORITHMS`.
     """
 
@@ -66,20 +69,20 @@ class Solver:
         if isinstance(averaging, str):
             averaging = Averaging(self.averaging_power, averaging)
         self.game = compile_game(game)
-        self._self_play = SelfPlay(self.game, self.local_rule, averaging, alternating)
+        self.self_play = SelfPlay(self.game, self.local_rule, averaging, alternating)
 
     @property
     def iteration(self) -> int:
         """Iterations done."""
-        return self._self_play.iteration
+        return self.self_play.iteration
 
     @property
     def alternating(self) -> bool:
-        return self._self_play.alternating
+        return self.self_play.alternating
 
     @property
     def averaging(self) -> Averaging:
-        return self._self_play.averaging
+        return self.self_play.averaging
 
     def evaluate_and_update_policy(self) -> None:
         """One iteration, under the name that OpenSpiel's solvers give it."""
@@ -94,15 +97,15 @@ class Solver:
         num_iterations = operator.index(num_iterations)
         if num_iterations < 0:
             raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
-        self._self_play.run(num_iterations)
+        self.self_play.run(num_iterations)
 
     def current_profile(self) -> StrategyProfile:
         """The current strategies sigma^t."""
-        return StrategyProfile(self.game, self._self_play.current_policy())
+        return StrategyProfile(self.game, self.self_play.current_policy())
 
     def average_profile(self) -> StrategyProfile:
         """The average strategies, the output of the algorithm."""
-        return StrategyProfile(self.game, self._self_play.average_policy())
+        return StrategyProfile(self.game, self.self_play.average_policy())
 
     def current_policy(self) -> openspiel_policy.TabularPolicy:
         """The current strategies for OpenSpiel; see `StrategyProfile.to_tabular_policy`."""
@@ -119,6 +122,18 @@ class Solver:
     def nash_conv(self) -> float:
         """NashConv of the average strategies, in game units."""
         return self.evaluate().nash_conv
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Saves tables and options for `load`; see `checkpoint.save`. Pickling works too, where the game can be pickled."""
+        checkpoint.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], game: pyspiel.Game | SequenceFormGame | None = None) -> Self:
+        """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
+
+        Args, errors: see `checkpoint.load`.
+        """
+        return checkpoint.load(path, ALGORITHMS if cls is Solver else {cls.algorithm: cls}, game)  # type: ignore[return-value]
 
 
 class CFRSolver(Solver):

@@ -45,7 +45,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._arrays import Immutable, frozen
 
 EMPTY_SEQUENCE = 0
 
@@ -74,7 +74,7 @@ Node = DecisionPoint | ObservationPoint | End
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Treeplex:
+class Treeplex(Immutable):
     """One player's tree-form decision process as read-only arrays: J decision points, S sequences.
 
     Attributes:

@@ -25,13 +25,13 @@ from spiel_cfrplus.treeplex import Treeplex
 def allocate_learner(num_sequences: int) -> _kernels.LearnerArrays:
     """Zeroed memory for `num_sequences` sequences."""
     vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
-    return _kernels.LearnerArrays(*vectors, np.zeros(1, np.int64))
+    return _kernels.LearnerArrays._make([*vectors, np.zeros(1, np.int64)])
 
 
 def share_learner(memory: _kernels.LearnerArrays, own: slice) -> _kernels.LearnerArrays:
     """One player's part of a memory that several share."""
     *vectors, iteration = memory
-    return _kernels.LearnerArrays(*(vector[own] for vector in vectors), iteration)
+    return _kernels.LearnerArrays._make([*(vector[own] for vector in vectors), iteration])
 
 
 class CFR:

@@ -1,0 +1,120 @@
+"""Solvers on disk: saved between iterations, resumed to the same doubles.
+
+A checkpoint is an uncompressed `.npz` archive of three arrays and a JSON text. It holds the tables and the options but not the
+game, of which it knows the string and a fingerprint. Reading one executes nothing that it contains.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+
+if TYPE_CHECKING:
+    from spiel_cfrplus.solvers import Solver
+
+FORMAT = 1
+
+
+def save(solver: Solver, path: str | os.PathLike[str]) -> None:
+    """Writes a checkpoint; `path` holds either what it held before or the whole new checkpoint, whatever happens.
+
+    Raises:
+      OSError: the file cannot be written.
+      TypeError: the solver averages in a way of its own, which a checkpoint could not restore.
+    """
+    if type(solver.averaging) is not Averaging:
+        raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
+    path = pathlib.Path(path)
+    memory = solver.self_play.memory
+    options = {
+        "format": FORMAT,
+        "solver": type(solver).__name__,
+        "algorithm": solver.algorithm,
+        "alternating": solver.alternating,
+        "averaging": dataclasses.asdict(solver.averaging),
+        "game": str(solver.game.tree.game),
+        "fingerprint": solver.game.fingerprint,
+    }
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(
+                file,
+                options=np.array(json.dumps(options)),
+                cumulative_regrets=memory.cumulative_regrets,
+                cumulative_policy=memory.cumulative_policy,
+                iteration=memory.iteration,
+            )
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load(
+    path: str | os.PathLike[str],
+    solver_types: dict[str, type[Solver]],
+    game: pyspiel.Game | SequenceFormGame | None = None,
+) -> Solver:
+    """The saved solver, ready to go on.
+
+    Args:
+      path: what `save` wrote.
+      solver_types: solvers that may be made, by algorithm.
+      game: the game; by default what `pyspiel.load_game` makes of the saved string. Games that have no such string (matrix
+        games, `.efg` texts, unregistered Python games) must be given.
+
+    Raises:
+      OSError: the file cannot be read.
+      ValueError: it is not a checkpoint, or of another algorithm or game; or its game cannot be loaded by its string.
+    """
+    options, arrays = _read(path)
+    solver_type = solver_types.get(options["algorithm"])
+    if solver_type is None or solver_type.__name__ != options["solver"]:
+        expected = ", ".join(solver_type.__name__ for solver_type in solver_types.values())
+        raise ValueError(f"{path} was saved by a {options['solver']}, expected one of {expected}")
+    if game is None:
+        game = _load_game(path, options["game"])
+    game = compile_game(game)
+    if game.fingerprint != options["fingerprint"]:
+        raise ValueError(
+            f"{path} was saved for another game, {options['game']}, than {game.tree.game}: their infostates or payoffs differ. "
+            "Pass the game it was saved for as game="
+        )
+    solver = solver_type(game, alternating=options["alternating"], averaging=Averaging(**options["averaging"]))
+    solver.self_play.restore(**arrays)
+    return solver
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in ("cumulative_regrets", "cumulative_policy", "iteration")}
+            options = json.loads(str(archive["options"]))
+    except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({error})") from error
+    if options.get("format") != FORMAT:
+        raise ValueError(f"{path} has checkpoint format {options.get('format')}, this version reads format {FORMAT}")
+    return options, arrays
+
+
+def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
+    try:
+        return pyspiel.load_game(game_string)
+    except pyspiel.SpielError as error:
+        raise ValueError(
+            f"{path} was saved for a game that pyspiel.load_game({game_string!r}) cannot load; pass it as game="
+        ) from error

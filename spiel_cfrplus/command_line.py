@@ -1,0 +1,252 @@
+"""The command line: solve a game and print how it goes.
+
+    python scripts/run.py --game=leduc_poker --algorithm=cfr+ --iterations=1000
+
+Everything here is reading flags and printing; what is done is in `convergence`, `crosscheck` and the solvers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+import numpy as np
+import pyspiel
+import tqdm
+from absl import app, flags
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cfrplus import averaging, convergence, crosscheck, solvers
+from spiel_cfrplus.game_tree import check_game
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+
+FLAGS = flags.FLAGS
+
+importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
+
+flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
+flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
+flags.DEFINE_enum("algorithm", "cfr+", list(solvers.ALGORITHMS), "What to run.")
+flags.DEFINE_integer("iterations", None, "Iterations to do; by default 10000, and 50 with --crosscheck.", lower_bound=1)
+flags.DEFINE_integer(
+    "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", lower_bound=1
+)
+flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
+flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
+flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
+flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
+flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
+flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
+flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
+flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's own NashConv.")
+flags.DEFINE_boolean("crosscheck", False, "Run OpenSpiel's solver beside this one, compare, and solve nothing.")
+flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference that counts as agreement.", lower_bound=0)
+
+_DEFAULT_ITERATIONS = 10_000
+_DEFAULT_CROSSCHECK_ITERATIONS = 50
+# Two evaluators that sum the same numbers in different orders.
+_VERIFY_TOLERANCE = 1e-9
+
+_EXIT_DISAGREEMENT = 1
+_EXIT_USAGE = 2
+_EXIT_INTERRUPTED = 130
+
+
+class UsageError(Exception):
+    """Something the user typed; printed as one line."""
+
+
+def main() -> None:
+    """Entry point of `scripts/run.py` and of the installed command."""
+    for flag in FLAGS.get_key_flags_for_module(__name__):
+        FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
+    app.run(_run, flags_parser=_parse_flags)
+
+
+def _parse_flags(arguments: list[str]) -> list[str]:
+    try:
+        return FLAGS(arguments)
+    except flags.Error as error:
+        _exit_with_usage_error(error)
+
+
+def _run(arguments: list[str]) -> None:
+    try:
+        if len(arguments) > 1:
+            raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
+        alternating = _alternating()
+        game = _compile(_load_game(FLAGS.game, FLAGS.players))
+        if FLAGS.crosscheck:
+            sys.exit(_crosscheck(game, alternating))
+        solver = _make_solver(game, alternating)
+    except UsageError as error:
+        _exit_with_usage_error(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(_EXIT_INTERRUPTED)
+    sys.exit(_solve(solver))
+
+
+def _exit_with_usage_error(error: Exception) -> NoReturn:
+    print(f"error: {_first_line(error)}", file=sys.stderr)
+    sys.exit(_EXIT_USAGE)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _alternating() -> bool:
+    if FLAGS.alternating is not None and FLAGS.simultaneous is not None and FLAGS.alternating == FLAGS.simultaneous:
+        raise UsageError("--alternating and --simultaneous contradict each other")
+    return FLAGS.alternating is not False and not FLAGS.simultaneous
+
+
+def _load_game(name: str, players: int | None) -> pyspiel.Game:
+    """The named game, turn-based."""
+    short_name = name.partition("(")[0].strip()
+    known = pyspiel.registered_names()
+    if short_name not in known:
+        nearest = difflib.get_close_matches(short_name, known, n=3) or known
+        raise UsageError(f"unknown game {short_name!r}; did you mean {', '.join(nearest)}?")
+    try:
+        with _silent_stderr():  # OpenSpiel prints what it throws
+            parameters = pyspiel.game_parameters_from_string(name)
+            if players is not None:
+                parameters["players"] = players
+            game = pyspiel.load_game(parameters.pop("name"), parameters)
+    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+        raise UsageError(f"cannot load {name!r}: {_first_line(error)}") from error
+    if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        print(f"{game} has simultaneous moves; solving its turn-based form.")
+        game = pyspiel.convert_to_turn_based(game)
+    return game
+
+
+@contextlib.contextmanager
+def _silent_stderr() -> Iterator[None]:
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "w") as devnull:
+            os.dup2(devnull.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def _compile(game: pyspiel.Game) -> SequenceFormGame:
+    started = time.perf_counter()
+    try:
+        with _silent_stderr():
+            check_game(game)
+        compiled = compile_game(game, max_histories=FLAGS.max_histories, progress=True)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    print(
+        f"{game}: {compiled.tree.num_histories} histories, {compiled.num_infostates} infostates, {compiled.num_sequences} "
+        f"sequences, {len(compiled.payoffs)} payoffs, compiled in {time.perf_counter() - started:.2f} s"
+    )
+    return compiled
+
+
+def _make_solver(game: SequenceFormGame, alternating: bool) -> solvers.Solver:
+    if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
+        if FLAGS.checkpoint is not None and not os.path.isdir(os.path.dirname(os.path.abspath(FLAGS.checkpoint))):
+            raise UsageError(f"--checkpoint={FLAGS.checkpoint}: there is no such folder")
+        return solvers.ALGORITHMS[FLAGS.algorithm](game, alternating=alternating, averaging=FLAGS.averaging)
+    try:
+        solver = solvers.Solver.load(FLAGS.checkpoint, game)
+    except (OSError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    saved = (solver.algorithm, solver.alternating, solver.averaging.convention)
+    if saved != (FLAGS.algorithm, alternating, FLAGS.averaging):
+        raise UsageError(
+            f"{FLAGS.checkpoint} was saved with (algorithm, alternating, averaging) = {saved}; pass the same flags"
+        )
+    print(f"resumed from {FLAGS.checkpoint} at iteration {solver.iteration}")
+    return solver
+
+
+def _solve(solver: solvers.Solver) -> int:
+    """Runs the solver, prints its rows, checks its policy; returns the exit code."""
+    updates = "alternating" if solver.alternating else "simultaneous"
+    print(f"{solver.algorithm}, {updates} updates, averages by the {solver.averaging.convention} convention")
+    print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}")
+    try:
+        for row in _rows(solver):
+            _print_row(row)
+            if FLAGS.checkpoint is not None:
+                solver.save(FLAGS.checkpoint)
+        return _verify(solver) if FLAGS.verify else 0
+    except KeyboardInterrupt:
+        print(f"interrupted at iteration {solver.iteration}", file=sys.stderr)
+        if FLAGS.checkpoint is not None:
+            solver.save(FLAGS.checkpoint)
+        return _EXIT_INTERRUPTED
+
+
+def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
+    num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
+    if num_iterations <= 0:
+        return [convergence.measure(solver)]
+    return convergence.convergence(
+        solver,
+        num_iterations,
+        report_every=FLAGS.print_freq,
+        target_nash_conv=FLAGS.target_nash_conv,
+        time_limit=FLAGS.time_limit,
+        progress=True,
+    )
+
+
+def _print_row(row: convergence.Row) -> None:
+    exploitability = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
+    # Above a progress bar, where there is one.
+    tqdm.tqdm.write(f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}")
+    sys.stdout.flush()
+
+
+def _verify(solver: solvers.Solver) -> int:
+    """Evaluates the exported policy with OpenSpiel; returns the exit code."""
+    ours = solver.nash_conv()
+    try:
+        table = solver.average_policy()
+        theirs = pyspiel.nash_conv(solver.game.tree.game, openspiel_policy.python_policy_to_pyspiel_policy(table))
+    except (ValueError, pyspiel.SpielError) as error:
+        print(f"not verified with OpenSpiel: {_first_line(error)}")
+        return 0
+    print(f"NashConv of the average policy: {ours!r}")
+    print(f"by OpenSpiel, of the exported TabularPolicy: {theirs!r} (difference {abs(ours - theirs):.1e})")
+    # Sums of the same products in another order: what rounding can make of utilities of this size.
+    if abs(ours - theirs) <= _VERIFY_TOLERANCE * max(1.0, float(np.abs(solver.game.tree.returns).max())):
+        return 0
+    print("error: OpenSpiel disagrees", file=sys.stderr)
+    return _EXIT_DISAGREEMENT
+
+
+def _crosscheck(game: SequenceFormGame, alternating: bool) -> int:
+    """Prints the comparison with OpenSpiel's solver; returns the exit code."""
+    num_iterations = FLAGS.iterations or _DEFAULT_CROSSCHECK_ITERATIONS
+    print("largest differences from OpenSpiel's solver, both with OpenSpiel's averaging:")
+    print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15}")
+    comparisons = crosscheck.crosscheck(game, FLAGS.algorithm, num_iterations=num_iterations, alternating=alternating)
+    for row in comparisons:
+        print(f"{row.iteration:>10} {row.current_policy:>15.1e} {row.average_policy:>15.1e} {row.nash_conv:>15.1e}")
+    apart = [row.iteration for row in comparisons if not row.difference <= FLAGS.tolerance]
+    if not apart:
+        print(f"agreement within {FLAGS.tolerance:g} after {num_iterations} iterations")
+        return 0
+    print(
+        f"disagreement by more than {FLAGS.tolerance:g} at iteration {apart[0]}; where regrets tie exactly, or after many "
+        "iterations of a chaotic game, rounding alone does this (docs/architecture.md)",
+        file=sys.stderr,
+    )
+    return _EXIT_DISAGREEMENT

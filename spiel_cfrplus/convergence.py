@@ -1,0 +1,132 @@
+"""A solver's way to equilibrium as rows of numbers.
+
+>>> import pyspiel
+>>> from spiel_cfrplus import CFRPlusSolver
+>>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
+>>> for row in convergence(solver, 20):
+...     print(row.iteration, round(row.nash_conv, 6))
+1 0.833333
+2 0.338384
+5 0.160968
+10 0.057688
+20 0.01994
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+
+import tqdm
+
+from spiel_cfrplus.solvers import Solver
+
+# Blocks of iterations grow until one takes this long.
+_SECONDS_PER_BLOCK = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Where a solver stands.
+
+    Attributes:
+      iteration: iterations done since the solver was made.
+      seconds: wall-clock seconds since `convergence` began, evaluations included.
+      nash_conv: of the average policy, in game units.
+      exploitability: nash_conv / 2 in two-player constant-sum games, else None.
+      value: player 0's expected utility under the average policy, in game units.
+    """
+
+    iteration: int
+    seconds: float
+    nash_conv: float
+    exploitability: float | None
+    value: float
+
+
+def convergence(
+    solver: Solver,
+    num_iterations: int,
+    *,
+    report_every: int | None = None,
+    target_nash_conv: float | None = None,
+    time_limit: float | None = None,
+    progress: bool = False,
+) -> Iterator[Row]:
+    """Runs `solver` for `num_iterations` more and yields rows, the last of them at the end.
+
+    Args:
+      solver: it moves on as rows are taken; to stop early, take no more.
+      num_iterations: at most this many.
+      report_every: a row at each multiple of this; by default at 1, 2, 5, 10, 20, 50, ... iterations.
+      target_nash_conv: stop at the first row with a NashConv of at most this.
+      time_limit: stop after about this many seconds, with a row.
+      progress: show a progress bar on standard error, if that is a terminal.
+
+    Raises:
+      ValueError: `num_iterations` or `report_every` is not positive.
+    """
+    for name, number in (("num_iterations", num_iterations), ("report_every", report_every)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be positive, got {number}")
+    return _rows(solver, num_iterations, report_every, target_nash_conv, time_limit, progress)
+
+
+def _rows(
+    solver: Solver,
+    num_iterations: int,
+    report_every: int | None,
+    target_nash_conv: float | None,
+    time_limit: float | None,
+    progress: bool,
+) -> Iterator[Row]:
+    started = time.perf_counter()
+    deadline = math.inf if time_limit is None else started + time_limit
+    reports = _report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
+    with tqdm.tqdm(
+        total=num_iterations, unit=" iterations", unit_scale=True, delay=1, disable=None if progress else True
+    ) as bar:
+        for report in reports:
+            _run_until(solver, report, deadline, bar)
+            row = measure(solver, time.perf_counter() - started)
+            yield row
+            reached = target_nash_conv is not None and row.nash_conv <= target_nash_conv
+            if reached or time.perf_counter() >= deadline:
+                return
+
+
+def measure(solver: Solver, seconds: float = 0.0) -> Row:
+    """The row of a solver as it stands."""
+    evaluation = solver.evaluate()
+    return Row(
+        iteration=solver.iteration,
+        seconds=seconds,
+        nash_conv=evaluation.nash_conv,
+        exploitability=evaluation.exploitability if solver.game.is_two_player_constant_sum else None,
+        value=float(evaluation.values[0]),
+    )
+
+
+def _report_iterations(done: int, last: int, every: int | None) -> list[int]:
+    """Where rows are due after iteration `done`, up to and including `last`."""
+    if every is not None:
+        due = set(range(done - done % every + every, last, every))
+    else:
+        due = {digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)}
+    return sorted({iteration for iteration in due if done < iteration < last} | {last})
+
+
+def _run_until(solver: Solver, iteration: int, deadline: float, bar: tqdm.tqdm) -> None:
+    """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
+    block = 1
+    while solver.iteration < iteration:
+        started = time.perf_counter()
+        if started >= deadline:
+            return
+        num_iterations = min(block, iteration - solver.iteration)
+        solver.run(num_iterations)
+        bar.update(num_iterations)
+        if time.perf_counter() - started < _SECONDS_PER_BLOCK:
+            block *= 2

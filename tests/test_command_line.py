@@ -1,0 +1,177 @@
+"""scripts/run.py as a user runs it: a process, its output and its exit code."""
+
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def command(*flags):
+    return [sys.executable, str(ROOT / "scripts" / "run.py"), *flags]
+
+
+def run(*flags, **options):
+    return subprocess.run(command(*flags), capture_output=True, text=True, cwd=ROOT, timeout=300, check=False, **options)
+
+
+def rows(result):
+    """The numbers of the table, row by row; None where a cell is a dash."""
+    table = [line.split() for line in result.stdout.splitlines() if re.fullmatch(r"[-\d.e+ ]+", line)]
+    return [[None if cell == "-" else float(cell) for cell in row] for row in table]
+
+
+def verified(result):
+    """The two NashConvs printed at the end: ours, and OpenSpiel's of the exported policy."""
+    return [float(number) for number in re.findall(r"^(?:NashConv of|by OpenSpiel).*?: (\S+)", result.stdout, re.MULTILINE)]
+
+
+def test_main_job_solves_kuhn_poker():
+    result = run("--game=kuhn_poker")
+    assert result.returncode == 0, result.stderr
+    iteration, _, nash_conv, exploitability, value = rows(result)[-1]
+    assert iteration == 10_000
+    assert nash_conv < 1e-4
+    assert exploitability == pytest.approx(nash_conv / 2, rel=1e-6)
+    assert value == pytest.approx(-1 / 18, abs=nash_conv)
+    ours, theirs = verified(result)
+    assert ours == pytest.approx(nash_conv, rel=1e-6)
+    assert abs(ours - theirs) < 1e-12
+    assert "\r" not in result.stdout + result.stderr  # no progress bar in a pipe
+
+
+def test_flags_reach_the_solver():
+    # NashConv of Kuhn at 2 iterations in OpenSpiel's convention, exact, by an independent implementation.
+    for algorithm, order, expected in [
+        ("cfr", "--alternating", 13 / 24),
+        ("cfr+", "--nosimultaneous", 19 / 36),
+        ("cfr", "--simultaneous", 5 / 8),
+        ("cfr+", "--noalternating", 23 / 36),
+    ]:
+        result = run(f"--algorithm={algorithm}", order, "--iterations=2", "--averaging=openspiel", "--noverify")
+        assert rows(result)[-1][2] == pytest.approx(expected, rel=1e-6)
+
+
+def test_print_freq_and_players():
+    result = run("--game=kuhn_poker", "--players=3", "--iterations=25", "--print_freq=10")
+    assert [row[0] for row in rows(result)] == [10, 20, 25]
+    assert [row[3] for row in rows(result)] == [None] * 3
+    ours, theirs = verified(result)
+    assert abs(ours - theirs) < 1e-12
+
+
+def test_target_nash_conv_stops_the_run():
+    *_, before, last = rows(run("--target_nash_conv=1e-2"))
+    assert last[2] <= 1e-2 < before[2]
+
+
+def test_time_limit_stops_the_run():
+    result = run("--iterations=1000000000", "--time_limit=1", "--noverify")
+    assert result.returncode == 0
+    assert rows(result)[-1][0] < 1_000_000_000
+
+
+def test_simultaneous_games_are_converted_and_it_says_so():
+    result = run("--game=matrix_brps", "--iterations=1000")
+    assert result.returncode == 0
+    assert "matrix_brps() has simultaneous moves; solving its turn-based form" in result.stdout
+
+
+def test_games_that_cannot_be_exported_are_still_solved():
+    # A repeated prisoner's dilemma: 42 infostates, but OpenSpiel's table for it would have fewer rows.
+    game = "turn_based_simultaneous_game(game=repeated_game(stage_game=matrix_pd(),num_repetitions=3))"
+    result = run(f"--game={game}", "--iterations=10")
+    assert result.returncode == 0
+    assert "not verified with OpenSpiel" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--game=kuhn_poker"],
+        ["--game=python_kuhn_poker", "--algorithm=cfr", "--simultaneous", "--iterations=10"],
+        ["--game=liars_dice(dice_sides=3)", "--iterations=20"],
+    ],
+    ids=" ".join,
+)
+def test_crosscheck_agrees(flags):
+    result = run("--crosscheck", *flags)
+    assert result.returncode == 0, result.stderr
+    assert "agreement within 1e-08" in result.stdout
+    assert all(max(row[1:]) < 1e-8 for row in rows(result))
+
+
+def test_crosscheck_disagreement_is_an_exit_code():
+    # Random point cards make goofspiel rich in exact ties, which rounding breaks differently in the two programs.
+    game = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=4,points_order=random))"
+    result = run("--crosscheck", f"--game={game}", "--iterations=2")
+    assert result.returncode == 1
+    assert "disagreement by more than 1e-08 at iteration 1" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--game=kuhn"], ["unknown game 'kuhn'", "kuhn_poker"]),
+        (["--game=kuhn_poker(plyers=3)"], ["cannot load 'kuhn_poker(plyers=3)'", "plyers"]),
+        (["--game=kuhn_poker", "--players=11"], ["cannot load 'kuhn_poker'"]),
+        (["--game=tic_tac_toe", "--players=2"], ["cannot load 'tic_tac_toe'", "players"]),
+        (["--game=kuhn_poker("], ["cannot load 'kuhn_poker('"]),
+        (["--algorithm=cfr-plus"], ["--algorithm=cfr-plus", "cfr|cfr+"]),
+        (["--averaging=linear"], ["--averaging=linear", "paper|openspiel"]),
+        (["--iterations=0"], ["--iterations=0"]),
+        (["--iterations=many"], ["--iterations=many"]),
+        (["--iteration=10"], ["iteration", "Did you mean", "iterations"]),
+        (["--alternating", "--simultaneous"], ["--alternating", "--simultaneous"]),
+        (["--target_nash_conv=-1"], ["--target_nash_conv=-1"]),
+        (["kuhn_poker"], ["unexpected argument 'kuhn_poker'"]),
+        (["--game=catch"], ["catch()", "information_state_string"]),
+        (["--game=mfg_crowd_modelling"], ["mfg_crowd_modelling", "MEAN_FIELD"]),
+        (["--game=leduc_poker", "--max_histories=1000"], ["leduc_poker", "max_histories=1000"]),
+        (["--checkpoint=no_such_folder/solver.npz"], ["no such folder"]),
+        (["--checkpoint=README.md"], ["README.md is not a checkpoint"]),
+    ],
+    ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
+)
+def test_bad_input_is_one_line_and_exit_code_2(flags, words):
+    result = run(*flags)
+    assert result.returncode == 2
+    assert len(result.stderr.splitlines()) == 1
+    assert all(word in result.stderr for word in words)
+
+
+def test_checkpoint_resumes_to_the_same_numbers(tmp_path):
+    checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
+    run(checkpoint, "--iterations=70")
+    resumed = run(checkpoint, "--iterations=200")
+    assert "at iteration 70" in resumed.stdout
+    straight = run("--iterations=200")
+    assert [row[2:] for row in rows(resumed)] == [row[2:] for row in rows(straight)][-2:]
+    again = run(checkpoint, "--iterations=200")
+    assert rows(again)[-1][2:] == rows(straight)[-1][2:]
+    other = run(checkpoint, "--algorithm=cfr")
+    assert other.returncode == 2
+    assert "pass the same flags" in other.stderr
+
+
+def test_ctrl_c_saves_and_leaves_cleanly(tmp_path):
+    checkpoint = tmp_path / "solver.npz"
+    process = subprocess.Popen(
+        command("--iterations=1000000000", f"--checkpoint={checkpoint}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.fullmatch(r"interrupted at iteration \d+\n", errors)
+    assert checkpoint.exists()
