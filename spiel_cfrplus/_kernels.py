@@ -154,7 +154,8 @@ def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, pos
         utility[treeplexes.parent_sequence[j]] += value
         for s in range(start, stop):
             regret = cumulative_regrets[s] + (utility[s] - value)
-            cumulative_regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor)
+            # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
+            cumulative_regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
 
 
 @jit
@@ -263,6 +264,19 @@ def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num
                 parent_sequence[infostate[h]] = last
             elif parent_sequence[infostate[h]] != last:
                 return h
+    return -1
+
+
+@jit
+def find_repeated_infostate(infostate, subtree_end, latest):
+    """The first history in preorder with an ancestor in its own infostate, or -1. `latest` is int64 (I,), -1 on entry."""
+    for h in range(infostate.size):
+        if infostate[h] >= 0:
+            # Of the earlier histories of the infostate only the latest can have h below it, or an earlier one was found.
+            before = latest[infostate[h]]
+            if before >= 0 and subtree_end[before] > h:
+                return h
+            latest[infostate[h]] = h
     return -1
 
 

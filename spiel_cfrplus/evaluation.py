@@ -78,13 +78,13 @@ def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
       ValueError: what the game or policy lacks; see `compile_game` and `read_policy`.
     """
     game = compile_game(game)
-    profile = read_policy(game, policy)
+    policies = read_policy(game, policy).probabilities.copy()  # kernels are compiled for writable vectors only
     values, best_response_values = np.empty(game.num_players), np.empty(game.num_players)
     reach, utility, response = (np.empty(game.num_sequences) for _ in range(3))
     _kernels.evaluate(
         game.treeplex_arrays,
         game.payoff_arrays,
-        profile.probabilities,
+        policies,
         reach,
         utility,
         response,

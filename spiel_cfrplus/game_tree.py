@@ -31,6 +31,7 @@ import numpy as np
 import pyspiel
 import tqdm
 
+from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -129,6 +130,13 @@ class GameTree(Immutable):
         return len(self.infostate_keys)
 
     @functools.cached_property
+    def subtree_end(self) -> np.ndarray:
+        """One past the last history below each history, int64 (H,): the subtree of h is `h : subtree_end[h]`."""
+        sizes = np.ones(self.num_histories, np.int64)
+        _kernels.add_to_parents(self.parent, sizes)
+        return frozen(np.arange(self.num_histories) + sizes, np.int64)
+
+    @functools.cached_property
     def first_history(self) -> np.ndarray:
         """The first history of each infostate, int64 (I,)."""
         decisions = np.flatnonzero(self.infostate != NO_INFOSTATE)
@@ -195,17 +203,17 @@ class _TreeBuilder:
                     " raise the limit or choose smaller game parameters"
                 )
             actor = state.current_player()
-            self._parent.append(parent)
-            self._action.append(action)
-            self._actor.append(actor)
-            self._chance_probability.append(probability)
-            if actor >= 0:
+            if 0 <= actor < self._game.num_players():
                 infostate, actions = self._visit_decision(state, actor)
-                edges = [(action, 1.0) for action in actions]
+                edges = [(legal_action, 1.0) for legal_action in actions]
             else:
                 infostate = NO_INFOSTATE
                 edges = self._visit_nature(state, actor, history)
+            self._parent.append(parent)
+            self._action.append(action)
+            self._actor.append(actor)
             self._infostate.append(infostate)
+            self._chance_probability.append(probability)
             if edges:
                 for action, probability in reversed(edges[1:]):
                     stack.append((state.child(action), history, action, probability))
@@ -213,7 +221,7 @@ class _TreeBuilder:
                 action, probability = edges[0]
                 state.apply_action(action)
                 stack.append((state, history, action, probability))
-            if history % 1024 == 0:
+            if len(self._parent) % 1024 == 0:
                 bar.update(1024)
 
     def _visit_nature(self, state: pyspiel.State, actor: int, history: int) -> list[tuple[int, float]]:

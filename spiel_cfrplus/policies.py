@@ -49,7 +49,10 @@ class StrategyProfile(Immutable):
     probabilities: np.ndarray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probabilities", frozen(self.probabilities, np.float64))
+        probabilities = frozen(self.probabilities, np.float64)
+        if probabilities.shape != (self.game.num_sequences,):
+            raise ValueError(f"expected one number for each of {self.game.num_sequences} sequences, got {probabilities.shape}")
+        object.__setattr__(self, "probabilities", probabilities)
 
     @classmethod
     def uniform(cls, game: SequenceFormGame) -> StrategyProfile:
@@ -72,14 +75,13 @@ class StrategyProfile(Immutable):
         Raises:
           ValueError: two infostates share a key of the table.
         """
-        table = _TabularTable.of(self.game.tree)
-        result = table.template.__copy__(copy_action_probability_array=False)
-        # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
-        result._random_state = np.random.RandomState()
-        result.action_probability_array = np.zeros(table.template.action_probability_array.shape)
-        for treeplex, rows, own in zip(self.game.treeplexes, table.rows_of_player, self.game.player_slices, strict=True):
-            row_of_sequence = rows[treeplex.decision_point_of[1:]]
-            result.action_probability_array[row_of_sequence, treeplex.actions[1:]] = self.probabilities[own][1:]
+        tree = self.game.tree
+        table = TabularTable.of(tree)
+        _check_distinct_rows(tree, table.rows)
+        result = table.new_policy()
+        for treeplex, own in zip(self.game.treeplexes, self.game.player_slices, strict=True):
+            rows = table.rows[tree.infostate_player == treeplex.player][treeplex.decision_point_of[1:]]
+            result.action_probability_array[rows, treeplex.actions[1:]] = self.probabilities[own][1:]
         return result
 
     def to_pyspiel_policy(self) -> pyspiel.TabularPolicy:
@@ -106,18 +108,18 @@ class StrategyProfile(Immutable):
         return result
 
 
-class _TabularTable:
+class TabularTable:
     """`TabularPolicy(game)` made from a `GameTree`, and the row of each infostate in it.
 
     Attributes:
       template: the uniform policy.
-      rows_of_player: for each player, the row of each of its decision points, int64.
+      rows: int64 (I,), the row of each infostate.
     """
 
-    _of_tree: ClassVar[weakref.WeakKeyDictionary[GameTree, _TabularTable]] = weakref.WeakKeyDictionary()
+    _of_tree: ClassVar[weakref.WeakKeyDictionary[GameTree, TabularTable]] = weakref.WeakKeyDictionary()
 
     @classmethod
-    def of(cls, tree: GameTree) -> _TabularTable:
+    def of(cls, tree: GameTree) -> TabularTable:
         """The table of `tree`, built once."""
         if tree not in cls._of_tree:
             cls._of_tree[tree] = cls(tree)
@@ -131,9 +133,14 @@ class _TabularTable:
         state_of = dict(zip(ascending.tolist(), (state for _, state in tree.states(histories[ascending])), strict=True))
         states = [state_of[infostate] for infostate in range(tree.num_infostates)]
         self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
-        rows = np.array([self.template.state_index(state) for state in states])
-        _check_distinct_rows(tree, rows)
-        self.rows_of_player = [rows[tree.infostate_player == player] for player in range(tree.num_players)]
+        self.rows = np.array([self.template.state_index(state) for state in states], np.int64)
+
+    def new_policy(self) -> openspiel_policy.TabularPolicy:
+        """A uniform policy with an array of its own; what never changes is shared with the template."""
+        policy = self.template.__copy__()
+        # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
+        policy._random_state = np.random.RandomState()
+        return policy
 
 
 def _first_histories_by_text(tree: GameTree) -> np.ndarray:
@@ -151,8 +158,7 @@ def _ranks_by_text(tree: GameTree) -> np.ndarray:
     """
     actions, action_index = np.unique(tree.action, return_inverse=True)
     text_rank = np.argsort(np.argsort(actions.astype(str)))
-    sizes = np.ones(tree.num_histories, np.int64)
-    _kernels.add_to_parents(tree.parent, sizes)
+    sizes = tree.subtree_end - np.arange(tree.num_histories)
     by_parent = np.lexsort((text_rank[action_index], tree.parent))
     before = np.cumsum(sizes[by_parent]) - sizes[by_parent]
     first_sibling = np.searchsorted(tree.parent[by_parent], tree.parent[by_parent])

@@ -127,7 +127,9 @@ def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspi
         own = slice(*treeplex.sequence_start[point : point + 2])
         before = probabilities[own].copy()
         _place(game, player, point, answer, probabilities)
-        if point in asked_at and not np.allclose(before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE):
+        if point in asked_at and not np.allclose(
+            before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE, equal_nan=True
+        ):
             raise ValueError(
                 f"{tree.game}: the policy of player {player} depends on more than the infostate: at infostate {keys[point]!r} "
                 f"it plays {before.tolist()} after history {list(tree.history_actions(asked_at[point]))} and "
@@ -153,7 +155,8 @@ def _checked(game: SequenceFormGame, player: int, probabilities: np.ndarray) -> 
     treeplex = game.treeplexes[player]
     if treeplex.num_decision_points == 0:
         return probabilities
-    sums = np.add.reduceat(probabilities, treeplex.sequence_start[:-1])
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        sums = np.add.reduceat(probabilities, treeplex.sequence_start[:-1])
     least = np.minimum.reduceat(probabilities, treeplex.sequence_start[:-1])
     bad = np.flatnonzero(~((np.abs(sums - 1) <= PROBABILITY_TOLERANCE) & (least >= 0)))
     if len(bad):

@@ -13,6 +13,7 @@ memory is laid out and its schedules are made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,23 @@ from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_lea
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
-# Work of one call into compiled code, in payoffs and sequences passed: some tenths of a second. Between calls Python may
-# deliver Ctrl-C; a call costs some ten microseconds.
+# Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
+# microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
+
+
+def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
+    """The numbers of the next iterations, in blocks for one call into compiled code each.
+
+    Args:
+      done: iterations done.
+      num_iterations: how many more.
+      work: steps of one iteration.
+    """
+    at_once = max(1, min(_MOST_ITERATIONS_PER_CALL, _WORK_PER_CALL // work))
+    for first in range(done + 1, done + num_iterations + 1, at_once):
+        yield np.arange(first, min(first + at_once, done + num_iterations + 1))
 
 
 class SelfPlay:
@@ -58,22 +72,16 @@ class SelfPlay:
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
         work = 2 * len(self.game.payoff_arrays.entry_utility) + 10 * self.game.num_sequences
-        at_once = max(1, min(_MOST_ITERATIONS_PER_CALL, _WORK_PER_CALL // work))
-        last = self.iteration + num_iterations
-        while self.iteration < last:
-            self._run_compiled(min(at_once, last - self.iteration))
-
-    def _run_compiled(self, num_iterations: int) -> None:
-        iterations = np.arange(self.iteration + 1, self.iteration + num_iterations + 1)
-        _kernels.self_play(
-            self.game.treeplex_arrays,
-            self.game.payoff_arrays,
-            self.memory,
-            self.alternating,
-            self.averaging.first_averaged(self.game.num_players, self.alternating),
-            self.local_rule.discounts(iterations),
-            self.averaging.weights(iterations),
-        )
+        for iterations in blocks(self.iteration, num_iterations, work):
+            _kernels.self_play(
+                self.game.treeplex_arrays,
+                self.game.payoff_arrays,
+                self.memory,
+                self.alternating,
+                self.averaging.first_averaged(self.game.num_players, self.alternating),
+                self.local_rule.discounts(iterations),
+                self.averaging.weights(iterations),
+            )
 
     def restore(self, cumulative_regrets: np.ndarray, cumulative_policy: np.ndarray, iteration: np.ndarray) -> None:
         """Takes over what another session of the same game remembered; its current strategies follow from its regrets.

@@ -25,8 +25,9 @@ import pyspiel
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
-from spiel_cfrplus.game_tree import NO_PARENT, GameTree
-from spiel_cfrplus.treeplex import EMPTY_SEQUENCE, Treeplex, join_treeplexes
+from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.recall import trace_sequences
+from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,12 +132,8 @@ def compile_game(
 
 
 def _compile(tree: GameTree) -> SequenceFormGame:
-    num_actions = np.diff(tree.legal_action_start)
-    first_sequence = np.zeros(tree.num_infostates, np.int64)
     infostates_of = [np.flatnonzero(tree.infostate_player == player) for player in range(tree.num_players)]
-    for infostates in infostates_of:
-        first_sequence[infostates] = 1 + np.cumsum(num_actions[infostates]) - num_actions[infostates]
-    last_sequence, parent_sequence = _trace(tree, first_sequence)
+    last_sequence, parent_sequence = trace_sequences(tree)
     end_sequences = last_sequence[tree.terminal]
     treeplexes = tuple(
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
@@ -147,23 +144,6 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     payoff_sequences, payoffs = _sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
     paid = np.any(payoffs != 0, axis=1)
     return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences[paid], np.int32), frozen(payoffs[paid], np.float64))
-
-
-def _trace(tree: GameTree, first_sequence: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    last_sequence = np.full((tree.num_histories, tree.num_players), EMPTY_SEQUENCE, np.int32)
-    parent_sequence = np.full(tree.num_infostates, -1, np.int32)
-    conflict = _kernels.trace_sequences(
-        tree.parent,
-        tree.actor,
-        tree.infostate,
-        first_sequence,
-        last_sequence,
-        np.zeros(tree.num_histories, np.int32),
-        parent_sequence,
-    )
-    if conflict >= 0:
-        raise ValueError(_recall_error(tree, conflict))
-    return last_sequence, parent_sequence
 
 
 def _make_treeplex(
@@ -219,35 +199,3 @@ def _group_payoffs(game: SequenceFormGame) -> _kernels.PayoffArrays:
         entry_sequence=frozen(np.concatenate(sequences), _kernels.INDEX),
         entry_utility=frozen(np.concatenate(utilities), np.float64),
     )
-
-
-def _recall_error(tree: GameTree, history: int) -> str:
-    """Says what the player to move at `history` has forgotten, compared with the first history of the same infostate."""
-    infostate = tree.infostate[history]
-    player = int(tree.infostate_player[infostate])
-    key = tree.infostate_keys[infostate]
-    past = _own_past(tree, history)
-    here = f"{tree.game}: player {player} at infostate {key!r}, history {list(tree.history_actions(history))},"
-    if any(earlier == infostate for earlier, _ in past):
-        return f"{here} has met the same infostate before on this path (absent-mindedness), which no solver here accepts"
-    twin = int(tree.first_history[infostate])
-    moves, twin_moves = (
-        [f"{action} at {tree.infostate_keys[earlier]!r}" for earlier, action in steps]
-        for steps in (past, _own_past(tree, twin))
-    )
-    return (
-        f"{here} does not recall its own past: its moves were [{', '.join(moves)}], but [{', '.join(twin_moves)}] at history "
-        f"{list(tree.history_actions(twin))} of the same infostate. The sequence form needs perfect recall: let "
-        "information_state_string tell the two apart"
-    )
-
-
-def _own_past(tree: GameTree, history: int) -> list[tuple[int, int]]:
-    """The (infostate, action id) pairs of the player to move on the path to `history`."""
-    player = tree.actor[history]
-    past = []
-    while tree.parent[history] != NO_PARENT:
-        action, history = int(tree.action[history]), int(tree.parent[history])
-        if tree.actor[history] == player:
-            past.append((int(tree.infostate[history]), action))
-    return past[::-1]

@@ -64,10 +64,13 @@ class Solver:
           averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
 
         Raises:
+          TypeError: `averaging` is neither.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         if isinstance(averaging, str):
             averaging = Averaging(self.averaging_power, averaging)
+        if not isinstance(averaging, Averaging):
+            raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
         self.game = compile_game(game)
         self.self_play = SelfPlay(self.game, self.local_rule, averaging, alternating)
 

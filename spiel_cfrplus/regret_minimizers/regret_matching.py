@@ -11,6 +11,7 @@ Factors 1 and 1 are regret matching, 1 and 0 are regret matching+.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Protocol
 
 import numpy as np
@@ -37,3 +38,36 @@ class RegretMatchingPlus:
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         return np.tile([1.0, 0.0], (len(iterations), 1))
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscountedRegretMatching:
+    """Regret matching with discounted regrets (Brown and Sandholm 2019, section 4).
+
+    After iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones by t^beta / (t^beta + 1). An
+    exponent of infinity stands for the factor 1, of minus infinity for 0, at every t: (inf, -inf) is regret matching+.
+
+    Attributes:
+      alpha, beta: the exponents; 3/2 and 0 are the paper's recommendation, 1 and 1 are linear CFR.
+
+    Raises:
+      ValueError: an exponent is not a number.
+    """
+
+    alpha: float = 1.5
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.alpha) or math.isnan(self.beta):
+            raise ValueError(f"the exponents of discounting must be numbers, got alpha={self.alpha}, beta={self.beta}")
+
+    def discounts(self, iterations: np.ndarray) -> np.ndarray:
+        return np.stack([_discount(iterations, exponent) for exponent in (self.alpha, self.beta)], axis=1)
+
+
+def _discount(iterations: np.ndarray, exponent: float) -> np.ndarray:
+    if math.isinf(exponent):
+        return np.full(len(iterations), float(exponent > 0))
+    with np.errstate(over="ignore"):
+        power = np.asarray(iterations, np.float64) ** exponent
+    return np.where(np.isinf(power), 1.0, power / np.where(np.isinf(power), 1.0, power + 1))

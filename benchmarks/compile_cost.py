@@ -1,0 +1,93 @@
+"""Time and memory it takes to compile liars_dice, against OpenSpiel's TabularPolicy of the same game alone.
+
+Time: from the game to a solver that has done its first iteration, so that nothing is left to be made later; numba's kernels
+were compiled before. Compiling and TabularPolicy take turns on one core; the median is printed.
+
+Memory: the peak of the resident memory of a fresh process that does it once, above what the process had used at most
+
+* after its imports: this includes loading the kernels from numba's cache, which an earlier process has filled;
+* after its imports and the same work on kuhn_poker.
+"""
+
+import argparse
+import gc
+import resource
+import statistics
+import subprocess
+import sys
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from timing import print_table, seconds_of, use_one_core
+
+import spiel_cfrplus
+
+GAME = "liars_dice"
+REQUIRED_MEGABYTES = 150
+
+
+def compile_ours(game: pyspiel.Game) -> spiel_cfrplus.Solver:
+    """From the game to a solver that has done an iteration."""
+    solver = spiel_cfrplus.CFRPlusSolver(game)
+    solver.run(1)
+    return solver
+
+
+CONTENDERS = {"ours": compile_ours, "TabularPolicy": openspiel_policy.TabularPolicy}
+
+
+def peak_megabytes() -> float:
+    """The most resident memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+
+
+def print_memory(name: str) -> None:
+    """In a fresh process: prints the peak above the imports and above the warm-up."""
+    imports = peak_megabytes()
+    CONTENDERS[name](pyspiel.load_game("kuhn_poker"))
+    warm = peak_megabytes()
+    result = CONTENDERS[name](pyspiel.load_game(GAME))
+    peak = peak_megabytes()
+    del result  # The result must live until here.
+    print(peak - imports, peak - warm)
+
+
+def memory_in_fresh_process(name: str) -> list[float]:
+    """What `print_memory` prints."""
+    command = [sys.executable, __file__, "--memory-of", name]
+    return [float(number) for number in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
+
+
+def median_seconds(repetitions: int) -> dict[str, float]:
+    """Seconds of each contender; they take turns."""
+    game = pyspiel.load_game(GAME)
+    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+    for _ in range(repetitions):
+        for name, work in CONTENDERS.items():
+            gc.collect()
+            times[name].append(seconds_of(work, game))
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def main() -> None:
+    """Reads the command line, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=5, help="timed repetitions of each (default: %(default)s)")
+    parser.add_argument("--memory-of", choices=list(CONTENDERS), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.memory_of:
+        print_memory(args.memory_of)
+        return
+    use_one_core()
+    # Memory comes first, while this process is small: a new process inherits the peak of the one that starts it.
+    memory_in_fresh_process("ours")  # Fills numba's cache.
+    memory = {name: memory_in_fresh_process(name) for name in CONTENDERS}
+    compile_ours(pyspiel.load_game("kuhn_poker"))
+    seconds = median_seconds(args.repetitions)
+    rows = [[name, f"{seconds[name]:.2f}", *(f"{megabytes:.0f}" for megabytes in memory[name])] for name in CONTENDERS]
+    rows.append(["required of ours", f"{seconds['TabularPolicy']:.2f}", REQUIRED_MEGABYTES, ""])
+    print_table([GAME, "seconds", "peak MB above imports", "above warm-up"], rows)
+
+
+if __name__ == "__main__":
+    main()

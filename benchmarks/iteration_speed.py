@@ -1,0 +1,75 @@
+"""Time of one CFR+ iteration, this package against OpenSpiel's solvers.
+
+Every solver first does the same number of iterations, so that kernels are compiled and strategies have settled. Then the
+solvers take turns on one core, a block of further iterations each; the median over the blocks is printed.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyspiel
+from open_spiel.python.algorithms import cfr
+from timing import print_table, seconds_per_repetition, use_one_core
+
+import spiel_cfrplus
+
+# The game, how many times faster than pyspiel.CFRPlusSolver we must be, and whether OpenSpiel's Python solver needs less than
+# a second for an iteration.
+GAMES = [
+    ("kuhn_poker", 80, True),
+    ("leduc_poker", 280, True),
+    ("liars_dice", 150, False),
+    ("turn_based_simultaneous_game(game=goofspiel(num_cards=4,imp_info=True,points_order=descending))", 300, True),
+]
+
+
+def iterate(solver: Any) -> Callable[[int], None]:
+    """A function that does n iterations of one of OpenSpiel's solvers."""
+
+    def run(num_iterations: int) -> None:
+        for _ in range(num_iterations):
+            solver.evaluate_and_update_policy()
+
+    return run
+
+
+def measure(name: str, warm_up: int, blocks: int, with_python: bool) -> dict[str, float]:
+    """Seconds per iteration of each solver on the game."""
+    game = pyspiel.load_game(name)
+    solvers = {"ours": spiel_cfrplus.CFRPlusSolver(game).run, "pyspiel": iterate(pyspiel.CFRPlusSolver(game))}
+    if with_python:
+        solvers["python"] = iterate(cfr.CFRPlusSolver(game))
+    for run in solvers.values():
+        run(warm_up)
+    return seconds_per_repetition(solvers, blocks=blocks)
+
+
+def main() -> None:
+    """Reads the command line, measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", action="store_true", help="also time OpenSpiel's Python solver, except on liars_dice")
+    parser.add_argument("--warm-up", type=int, default=300, help="iterations before the timing (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, default=7, help="timed blocks for each solver (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    args = parser.parse_args()
+    use_one_core()
+    results = []
+    for name, required, python_is_quick in GAMES:
+        seconds = measure(name, args.warm_up, args.blocks, args.python and python_is_quick)
+        results.append({"game": name, "seconds": seconds, "ratio": seconds["pyspiel"] / seconds["ours"], "required": required})
+    if args.json:
+        print(json.dumps(results, indent=2))
+        return
+    print("microseconds per CFR+ iteration")
+    rows = []
+    for result in results:
+        seconds = result["seconds"]
+        micro = [f"{1e6 * seconds[solver]:.2f}" if solver in seconds else "-" for solver in ("ours", "pyspiel", "python")]
+        rows.append([result["game"], *micro, f"{result['ratio']:.0f}", result["required"]])
+    print_table(["game", "ours", "pyspiel", "python", "pyspiel / ours", "required"], rows)
+
+
+if __name__ == "__main__":
+    main()

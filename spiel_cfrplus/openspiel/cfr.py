@@ -1,0 +1,279 @@
+"""OpenSpiel's `open_spiel.python.algorithms.cfr`, compiled: the same names, conventions and doubles.
+
+Change the import and keep the rest:
+
+    from open_spiel.python.algorithms import cfr      # before
+    from spiel_cfrplus.openspiel import cfr           # after
+
+Tables and policies are bit for bit those of `pyspiel.CFRSolver` and `pyspiel.CFRPlusSolver` (and of OpenSpiel's Python solvers
+in games of two players; with more, Python and C++ multiply reaches in different orders). docs/from_openspiel.md says what else
+is identical, and what differs.
+
+>>> import pyspiel
+>>> solver = CFRSolver(pyspiel.load_game("kuhn_poker"))
+>>> for _ in range(10):
+...     solver.evaluate_and_update_policy()
+>>> solver.average_policy() is solver.average_policy()
+True
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import operator
+import warnings
+from collections.abc import Iterator, MutableMapping
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy
+
+from spiel_cfrplus._kernels import INDEX, match_regrets
+from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.openspiel import _kernels
+from spiel_cfrplus.openspiel.histories import Histories
+from spiel_cfrplus.policies import TabularTable
+from spiel_cfrplus.recall import ImperfectRecallError, trace_sequences
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.self_play import blocks
+
+_NOT_SEQUENTIAL = (
+    "CFR requires sequential games. If you're trying to run it on a simultaneous (or normal-form) game, please first transform "
+    "it using turn_based_simultaneous_game."
+)
+
+
+class _SlotMapping(MutableMapping):
+    """Part of a table as the dictionary from action ids to numbers that OpenSpiel keeps; writes go to the table."""
+
+    def __init__(self, table: np.ndarray, actions: list[int]):
+        self._table = table
+        self._actions = actions
+
+    def __getitem__(self, action: int) -> float:
+        return self._table[self._position(action)]
+
+    def __setitem__(self, action: int, value: float) -> None:
+        self._table[self._position(action)] = value
+
+    def __delitem__(self, action: int) -> None:
+        raise TypeError("actions cannot be removed from a solver's table")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._actions)
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def _position(self, action: int) -> int:
+        try:
+            return self._actions.index(action)
+        except ValueError:
+            raise KeyError(action) from None
+
+
+@dataclasses.dataclass
+class _InfoStateNode:
+    """What is stored for an information state; arguments and attributes are OpenSpiel's."""
+
+    legal_actions: list[int]
+    index_in_tabular_policy: int
+    cumulative_regret: MutableMapping[int, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
+    cumulative_policy: MutableMapping[int, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
+
+
+def _apply_regret_matching_plus_reset(info_state_nodes: dict[str, _InfoStateNode]) -> None:
+    """Sets negative cumulative regrets to 0, in place."""
+    for node in info_state_nodes.values():
+        for action, regret in node.cumulative_regret.items():
+            if regret < 0:
+                node.cumulative_regret[action] = 0
+
+
+def _update_current_policy(current_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
+    """Regret matching at every node, into `current_policy`."""
+    for key, node in info_state_nodes.items():
+        row = current_policy.policy_for_key(key)
+        for action, probability in _regret_matching(node.cumulative_regret, node.legal_actions).items():
+            row[action] = probability
+
+
+def _update_average_policy(average_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
+    """Normalises every node's cumulative policy, into `average_policy`; uniform where it is zero."""
+    for key, node in info_state_nodes.items():
+        row = average_policy.policy_for_key(key)
+        # Weights are not negative, so normalising them is what regret matching does.
+        for action, probability in _regret_matching(node.cumulative_policy, node.legal_actions).items():
+            row[action] = probability
+
+
+def _regret_matching(cumulative_regrets: MutableMapping[int, float], legal_actions: list[int]) -> dict[int, float]:
+    """The positive regrets normalised, by action; uniform if there is none."""
+    table = np.array([cumulative_regrets[action] for action in legal_actions], np.float64)
+    probabilities = np.empty_like(table)
+    match_regrets(table, INDEX(0), INDEX(len(table)), probabilities)
+    return dict(zip(legal_actions, probabilities, strict=True))
+
+
+class _CFRSolverBase:
+    """A solver over histories, with OpenSpiel's constructor and methods.
+
+    What OpenSpiel's solvers lack and these have: `iteration`, `run(n)`, `tabular_average_policy()` and
+    `tabular_current_policy()` (snapshots for OpenSpiel's C++ functions) on every solver, no limit on depth, chance outcomes of
+    probability zero, and averages from which `sample_action` can sample.
+    """
+
+    def __init__(self, game: pyspiel.Game, alternating_updates: bool, linear_averaging: bool, regret_matching_plus: bool):
+        """Walks the game; nothing is played.
+
+        Args:
+          game: the game.
+          alternating_updates: players update in turn, player 0 first; otherwise all at once.
+          linear_averaging: iteration t has weight t in the average, otherwise 1.
+          regret_matching_plus: negative cumulative regrets are set to 0 after each update.
+
+        Raises:
+          AssertionError: the game is not sequential (text and type are OpenSpiel's).
+          pyspiel.SpielError: it has no information-state strings (likewise).
+          ValueError: it cannot be walked, see `GameTree.from_game`, or a player is absent-minded.
+
+        Warns:
+          UserWarning: a player has imperfect recall. The solver runs as OpenSpiel's does; nothing is promised of its result.
+        """
+        if game.get_type().dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
+            raise AssertionError(_NOT_SEQUENTIAL)
+        self._game = game
+        self._num_players = game.num_players()
+        self._alternating_updates = alternating_updates
+        self._linear_averaging = linear_averaging
+        self._regret_matching_plus = regret_matching_plus
+        self._histories = Histories(_walk(game))
+        self._learner = self._histories.new_learner()
+        table = TabularTable.of(self._histories.tree)
+        self._rows = table.rows[self._histories.representative][self._histories.infostate_of_slot]
+        self._current_policy = table.new_policy()
+        self._average_policy = table.new_policy()
+
+    @property
+    def iteration(self) -> int:
+        """Iterations done."""
+        return int(self._learner.iteration[0])
+
+    _iteration = iteration
+
+    @property
+    def _root_node(self) -> pyspiel.State:
+        return self._game.new_initial_state()
+
+    @property
+    def _info_state_nodes(self) -> dict[str, _InfoStateNode]:
+        """Nodes by information-state string; their dictionaries read and write the solver's tables."""
+        nodes = {}
+        starts = self._histories.arrays.slot_start.tolist()
+        for key, infostate in self._histories.infostate_of_key.items():
+            own = slice(starts[infostate], starts[infostate + 1])
+            actions = self._histories.actions[own].tolist()
+            nodes[key] = _InfoStateNode(
+                legal_actions=actions,
+                index_in_tabular_policy=int(self._rows[own.start]),
+                cumulative_regret=_SlotMapping(self._learner.cumulative_regrets[own], actions),
+                cumulative_policy=_SlotMapping(self._learner.cumulative_policy[own], actions),
+            )
+        return nodes
+
+    def evaluate_and_update_policy(self) -> None:
+        """One iteration."""
+        self.run(1)
+
+    def run(self, num_iterations: int) -> None:
+        """Does `num_iterations` in compiled code, to the same doubles as one at a time.
+
+        Raises:
+          TypeError, ValueError: not an integer, or negative.
+        """
+        num_iterations = operator.index(num_iterations)
+        if num_iterations < 0:
+            raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
+        self._run(num_iterations)
+        self._write(self._current_policy, self._learner.probabilities[: len(self._rows)])
+
+    def _run(self, num_iterations: int) -> None:
+        raise NotImplementedError
+
+    def current_policy(self) -> policy.TabularPolicy:
+        """The current strategies. As in OpenSpiel, always the same object, which later iterations update in place."""
+        return self._current_policy
+
+    def average_policy(self) -> policy.TabularPolicy:
+        """The average strategies. As in OpenSpiel, always the same object, which the next call updates in place."""
+        arrays = self._histories.arrays
+        probabilities = np.empty(len(self._rows))
+        _kernels.match_table(arrays, self._learner.cumulative_policy, probabilities)
+        self._write(self._average_policy, probabilities)
+        return self._average_policy
+
+    def tabular_current_policy(self) -> pyspiel.TabularPolicy:
+        """A snapshot of the current strategies for OpenSpiel's C++ functions."""
+        return policy.python_policy_to_pyspiel_policy(self.current_policy())
+
+    def tabular_average_policy(self) -> pyspiel.TabularPolicy:
+        """A snapshot of the average strategies for OpenSpiel's C++ functions."""
+        return policy.python_policy_to_pyspiel_policy(self.average_policy())
+
+    def _write(self, table: policy.TabularPolicy, probabilities: np.ndarray) -> None:
+        table.action_probability_array[self._rows, self._histories.actions] = probabilities
+
+
+class _CFRSolver(_CFRSolverBase):
+    """CFR by OpenSpiel's three flags."""
+
+    def _local_rule(self) -> LocalRule:
+        return RegretMatchingPlus() if self._regret_matching_plus else RegretMatching()
+
+    def _weights(self, iterations: np.ndarray) -> np.ndarray:
+        return iterations.astype(np.float64) if self._linear_averaging else np.ones(len(iterations))
+
+    def _discounted(self) -> np.ndarray:
+        """Which infostates are discounted after each player's pass, bool (n, J)."""
+        return np.ones((self._num_players, len(self._histories.representative)), bool)
+
+    def _run(self, num_iterations: int) -> None:
+        work = 10 * self._num_players * self._histories.tree.num_histories
+        for iterations in blocks(self.iteration, num_iterations, work):
+            _kernels.iterate(
+                self._histories.arrays,
+                self._learner,
+                self._alternating_updates,
+                self._discounted(),
+                self._local_rule().discounts(iterations),
+                self._weights(iterations),
+            )
+
+
+class CFRPlusSolver(_CFRSolver):
+    """CFR+: regret matching+, alternating updates, linear averaging."""
+
+    def __init__(self, game: pyspiel.Game):
+        super().__init__(game, regret_matching_plus=True, alternating_updates=True, linear_averaging=True)
+
+
+class CFRSolver(_CFRSolver):
+    """CFR: regret matching, alternating updates, uniform averaging."""
+
+    def __init__(self, game: pyspiel.Game):
+        super().__init__(game, regret_matching_plus=False, alternating_updates=True, linear_averaging=False)
+
+
+def _walk(game: pyspiel.Game) -> GameTree:
+    try:
+        tree = GameTree.from_game(game)
+    except ValueError as error:
+        if isinstance(error.__cause__, pyspiel.SpielError):
+            raise error.__cause__ from None  # what OpenSpiel's solver raises
+        raise
+    try:
+        trace_sequences(tree)
+    except ImperfectRecallError as error:
+        warnings.warn(f"{error}", UserWarning, stacklevel=5)
+    return tree

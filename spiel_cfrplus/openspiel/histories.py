@@ -1,0 +1,108 @@
+"""A game tree as OpenSpiel's CFR solvers see it, and the memory of a solver on it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus._kernels import INDEX
+from spiel_cfrplus.game_tree import CHANCE, NO_INFOSTATE, TERMINAL, GameTree
+from spiel_cfrplus.openspiel import _kernels
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Histories(Immutable):
+    """The infostates of a tree keyed by string alone, and the tree in the layout of the kernels.
+
+    Attributes:
+      tree: the game tree. Infostates of two players with the same string are one here.
+
+    Raises:
+      ValueError: two players share a string but not the legal actions there.
+    """
+
+    tree: GameTree
+
+    def __post_init__(self) -> None:
+        for infostate, pooled in enumerate(self.pooled.tolist()):
+            if self._legal_actions(infostate) != self._legal_actions(self.representative[pooled]):
+                key = self.tree.infostate_keys[infostate]
+                raise ValueError(
+                    f"{self.tree.game}: two players with the information-state string {key!r} have different actions"
+                )
+
+    def _legal_actions(self, infostate: int) -> list[int]:
+        start, stop = self.tree.legal_action_start[infostate : infostate + 2]
+        return self.tree.legal_actions[start:stop].tolist()
+
+    @functools.cached_property
+    def infostate_of_key(self) -> dict[str, int]:
+        """The number of each information-state string, in the order of the walk."""
+        return {key: number for number, key in enumerate(dict.fromkeys(self.tree.infostate_keys))}
+
+    @functools.cached_property
+    def pooled(self) -> np.ndarray:
+        """The number of each of the tree's infostates here, int64 (I,)."""
+        return frozen([self.infostate_of_key[key] for key in self.tree.infostate_keys], np.int64)
+
+    @functools.cached_property
+    def representative(self) -> np.ndarray:
+        """The first of the tree's infostates with each string, int64 (J,)."""
+        return frozen(np.unique(self.pooled, return_index=True)[1], np.int64)
+
+    @functools.cached_property
+    def actions(self) -> np.ndarray:
+        """The action id of each slot, int64 (A,)."""
+        return frozen([action for infostate in self.representative for action in self._legal_actions(infostate)], np.int64)
+
+    @functools.cached_property
+    def num_actions(self) -> np.ndarray:
+        """How many legal actions each infostate has, int64 (J,)."""
+        return frozen(np.diff(self.tree.legal_action_start)[self.representative], np.int64)
+
+    @functools.cached_property
+    def infostate_of_slot(self) -> np.ndarray:
+        """int64 (A,)."""
+        return frozen(np.repeat(np.arange(len(self.representative)), self.num_actions), np.int64)
+
+    @functools.cached_property
+    def arrays(self) -> _kernels.HistoryArrays:
+        """The layout that kernels take."""
+        tree = self.tree
+        mover = np.array(tree.actor)
+        mover[tree.actor == CHANCE] = tree.num_players
+        mover[tree.actor == TERMINAL] = tree.num_players + 1
+        slot_start = np.concatenate([[0], np.cumsum(self.num_actions)])
+        first_slot = np.zeros(tree.num_histories, np.int64)
+        decisions, chances = tree.infostate != NO_INFOSTATE, tree.actor == CHANCE
+        first_slot[decisions] = slot_start[self.pooled[tree.infostate[decisions]]]
+        num_outcomes = np.bincount(tree.parent[1:], minlength=tree.num_histories)[chances]
+        first_slot[chances] = slot_start[-1] + np.cumsum(num_outcomes) - num_outcomes
+        return _kernels.HistoryArrays(
+            mover=frozen(mover, np.uint8),
+            first_slot=frozen(first_slot, INDEX),
+            subtree_end=frozen(tree.subtree_end, INDEX),
+            terminal=frozen(tree.terminal, INDEX),
+            returns=frozen(tree.returns.T, np.float64),
+            slot_start=frozen(slot_start, INDEX),
+            owner=frozen(tree.infostate_player[self.representative], np.uint8),
+        )
+
+    def new_learner(self) -> _kernels.HistoryLearner:
+        """Memory of a solver that has done nothing: uniform strategies."""
+        tree = self.tree
+        after_chance = np.flatnonzero(tree.actor[tree.parent[1:]] == CHANCE) + 1
+        outcomes = after_chance[np.argsort(tree.parent[after_chance], kind="stable")]
+        return _kernels.HistoryLearner(
+            cumulative_regrets=np.zeros(len(self.actions)),
+            cumulative_policy=np.zeros(len(self.actions)),
+            probabilities=np.concatenate(
+                [np.repeat(1 / self.num_actions, self.num_actions), tree.chance_probability[outcomes]]
+            ),
+            reach=np.empty((tree.num_histories, tree.num_players + 1)),
+            value=np.empty(tree.num_histories),
+            iteration=np.zeros(1, np.int64),
+        )

@@ -1,0 +1,224 @@
+"""The walk of a game: what the arrays say, and which games are refused."""
+
+import games
+import numpy as np
+import pyspiel
+import pytest
+import reference
+from games import GAMES, Chance, End, Turn
+
+from spiel_cfrplus import CFRPlusSolver, GameTree
+from spiel_cfrplus.game_tree import CHANCE, NO_ACTION, NO_INFOSTATE, NO_PARENT, TERMINAL
+
+
+def load_tree(name: str) -> GameTree:
+    return GameTree.from_game(GAMES[name]())
+
+
+@pytest.mark.parametrize(
+    ("name", "num_histories", "num_terminals", "num_infostates"),
+    [  # counted by an independent program that computed the games' values by linear programming
+        ("kuhn_poker", 58, 30, [6, 6]),
+        ("leduc_poker", 9457, 5520, [468, 468]),
+        ("liars_dice_3", 1147, 567, [96, 96]),
+        ("goofspiel_3", 67, 36, [8, 8]),
+        ("goofspiel_4", 1077, 576, [81, 81]),
+        ("dark_hex_2", 441, 216, [33, 101]),
+        ("misere_kuhn_poker", 58, 30, [6, 6]),
+    ],
+)
+def test_sizes_of_well_known_games(name, num_histories, num_terminals, num_infostates):
+    tree = load_tree(name)
+    assert (tree.num_histories, tree.num_terminals) == (num_histories, num_terminals)
+    assert np.bincount(tree.infostate_player).tolist() == num_infostates
+    assert tree.num_infostates == sum(num_infostates)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_arrays_list_the_nodes_of_a_plain_recursion_in_preorder(name):
+    nodes = list(reference.nodes(games.tree_of(GAMES[name]())))
+    tree = load_tree(name)
+    assert tree.num_histories == len(nodes)
+    assert [int(tree.actor[h]) for h in range(len(nodes))] == [
+        node.player if isinstance(node, Turn) else CHANCE if isinstance(node, Chance) else TERMINAL for node in nodes
+    ]
+    assert tree.subtree_end.tolist() == [h + len(list(reference.nodes(node))) for h, node in enumerate(nodes)]
+    assert tree.terminal.tolist() == [h for h, node in enumerate(nodes) if isinstance(node, End)]
+    assert tree.returns.tolist() == [list(node.returns) for node in nodes if isinstance(node, End)]
+    for node, infostate in zip(nodes, tree.infostate, strict=True):
+        if isinstance(node, Turn):
+            legal = slice(*tree.legal_action_start[infostate : infostate + 2])
+            assert (tree.infostate_keys[infostate], tree.infostate_player[infostate]) == (node.key, node.player)
+            assert tree.legal_actions[legal].tolist() == list(node.children)
+        else:
+            assert infostate == NO_INFOSTATE
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_parents_come_first_and_children_in_legal_order(name):
+    tree = load_tree(name)
+    assert (tree.parent[0], tree.action[0]) == (NO_PARENT, NO_ACTION)
+    assert np.all(tree.parent[1:] < np.arange(1, tree.num_histories))
+    children: dict[int, list[int]] = {}
+    for history in range(1, tree.num_histories):
+        children.setdefault(int(tree.parent[history]), []).append(history)
+    for history, state in tree.states(np.arange(tree.num_histories)):
+        below = children.get(history, [])
+        assert tree.action[below].tolist() == state.legal_actions()
+        probabilities = [p for _, p in state.chance_outcomes()] if state.is_chance_node() else [1.0] * len(below)
+        assert tree.chance_probability[below].tolist() == probabilities
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_infostates_are_numbered_as_they_are_met(name):
+    tree = load_tree(name)
+    met = tree.infostate[tree.infostate != NO_INFOSTATE]
+    assert list(dict.fromkeys(met.tolist())) == list(range(tree.num_infostates))
+    assert tree.infostate[tree.first_history].tolist() == list(range(tree.num_infostates))
+    assert np.all(np.diff(tree.first_history) > 0)
+
+
+def test_one_string_of_two_players_is_two_infostates():
+    tree = GameTree.from_game(games.shared_string_game())
+    assert tree.infostate_keys == ("my turn", "my turn")
+    assert tree.infostate_player.tolist() == [0, 1]
+
+
+def test_idle_players_get_no_infostates():
+    tree = GameTree.from_game(pyspiel.convert_to_turn_based(games.idle_player_game()))
+    assert np.bincount(tree.infostate_player).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["leduc_poker", "python_kuhn_poker", "sheriff", "goofspiel_3"])
+def test_states_replays_histories_and_leaves_what_it_yielded_alone(name):
+    tree = load_tree(name)
+    wanted = np.sort(np.random.default_rng(0).choice(tree.num_histories, 30, replace=False))
+    yielded = list(tree.states(wanted))
+    assert [history for history, _ in yielded] == wanted.tolist()
+    assert [tuple(state.history()) for _, state in yielded] == [tree.history_actions(history) for history in wanted]
+    assert len({id(state) for _, state in yielded}) == len(wanted)
+
+
+def test_first_history_is_the_first_of_each_infostate():
+    tree = load_tree("leduc_poker")
+    for infostate, (_, state) in enumerate(tree.states(tree.first_history)):
+        assert state.information_state_string() == tree.infostate_keys[infostate]
+        assert infostate not in tree.infostate[: tree.first_history[infostate]]
+
+
+@pytest.mark.parametrize(("load", "depth"), [(games.chain, 5000), (games.python_chain, 20_000)])
+def test_deep_trees_are_walked_and_solved(load, depth):
+    solver = CFRPlusSolver(load(depth))
+    tree = solver.game.tree
+    assert tree.num_histories == 2 * depth + 1
+    assert tree.history_actions(2 * depth) == (1,) * depth
+    solver.run(1000)
+    evaluation = solver.evaluate()
+    # The value is 1, by hand: player 0's best response earns no less, player 1's best response leaves player 0 no more.
+    assert -evaluation.best_response_values[1] <= 1 <= evaluation.best_response_values[0]
+    assert evaluation.nash_conv < 1e-4
+
+
+def test_states_replays_deep_histories():
+    tree = GameTree.from_game(games.chain(5000))
+    ((history, state),) = tree.states(np.array([10_000]))
+    assert (history, state.history(), state.returns()) == (10_000, [1] * 5000, [1, -1])
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "python_kuhn_poker", "goofspiel_3"])
+def test_max_histories_admits_the_exact_size_and_nothing_below(name):
+    size = load_tree(name).num_histories
+    game = GAMES[name]()
+    assert GameTree.from_game(game, max_histories=size).num_histories == size
+    with pytest.raises(ValueError, match=rf"more than max_histories={size - 1} histories \(counted {size}"):
+        GameTree.from_game(game, max_histories=size - 1)
+
+
+def test_a_tree_too_large_is_refused_early():
+    with pytest.raises(ValueError, match=r"chess\(\) has more than max_histories=50 .* raise the limit"):
+        GameTree.from_game(pyspiel.load_game("chess"), max_histories=50)
+
+
+@pytest.mark.parametrize(
+    "field", ["parent", "action", "actor", "infostate", "chance_probability", "terminal", "returns", "subtree_end"]
+)
+def test_arrays_of_histories_are_read_only(field):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(load_tree("kuhn_poker"), field)[0] = 1
+
+
+@pytest.mark.parametrize("field", ["infostate_player", "legal_action_start", "legal_actions"])
+def test_arrays_of_infostates_are_read_only(field):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(load_tree("kuhn_poker"), field)[0] = 1
+
+
+def test_iterating_touches_no_state(monkeypatch):
+    solver = CFRPlusSolver(GAMES["python_kuhn_poker"]())
+
+    def refuse(state: pyspiel.State, action: int) -> None:
+        raise RuntimeError("apply_action was called")
+
+    monkeypatch.setattr(games.python_kuhn_poker.KuhnPokerState, "_apply_action", refuse)
+    with pytest.raises(RuntimeError, match="apply_action was called"):
+        GameTree.from_game(GAMES["python_kuhn_poker"]())
+    solver.run(1000)
+    solver.evaluate_and_update_policy()
+    assert solver.nash_conv() < 1e-3
+
+
+def test_keyboard_interrupt_passes_through_the_walk_and_leaves_nothing(capsys):
+    game = games.interrupting_game()
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            GameTree.from_game(game, progress=True)
+    assert capsys.readouterr() == ("", "")
+    assert load_tree("kuhn_poker").num_histories == 58
+
+
+NAN, INFINITY = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("load", "words"),
+    [
+        (lambda: pyspiel.load_game("goofspiel(num_cards=3)"), ["goofspiel", "simultaneous", "pyspiel.convert_to_turn_based("]),
+        (lambda: pyspiel.load_game("matrix_rps"), ["matrix_rps", "pyspiel.convert_to_turn_based("]),
+        (games.idle_player_game, ["test_idle_player", "pyspiel.convert_to_turn_based("]),
+        (lambda: pyspiel.load_game("mfg_crowd_modelling"), ["mfg_crowd_modelling", "MEAN_FIELD"]),
+        (lambda: pyspiel.load_game("negotiation"), ["negotiation", "SAMPLED_STOCHASTIC"]),
+        (lambda: pyspiel.load_game("catch"), ["catch", "information_state_string"]),
+        (lambda: pyspiel.load_game("deep_sea"), ["deep_sea", "information_state_string"]),
+        (lambda: pyspiel.load_game("pig"), ["pig", "information_state_string"]),
+        (games.noisy_string_game, ["test_noisy_string", "information_state_string changes", "history []"]),
+        (games.different_actions_game, ["test_different_actions", "'same' of player 0", "[0, 1]", "[0, 1, 2]", "history [1]"]),
+        (games.no_legal_actions_game, ["test_no_legal_actions", "player 1", "history [1]", "no legal actions"]),
+        (lambda: pyspiel.load_game("dark_hex(num_cols=3,num_rows=1)"), ["dark_hex", "no legal actions"]),
+        (lambda: games.bad_chance_game([0.5, 0.4]), ["test_bad_chance", "history []", "sum to 0.9"]),
+        (lambda: games.bad_chance_game([0.5, 0.6]), ["test_bad_chance", "history []", "sum to 1.1"]),
+        (lambda: games.bad_chance_game([1.5, -0.5]), ["test_bad_chance", "history []", "probability"]),
+        (lambda: games.bad_chance_game([NAN, 1.0]), ["test_bad_chance", "history []", "probability"]),
+        (lambda: games.bad_chance_game([]), ["test_bad_chance", "history []", "chance outcomes"]),
+        (lambda: games.bad_returns_game(NAN), ["test_bad_returns", "nan", "history [1]"]),
+        (lambda: games.bad_returns_game(INFINITY), ["test_bad_returns", "inf", "history [1]"]),
+    ],
+)
+def test_games_that_cannot_be_walked_are_refused_by_name_and_reason(load, words):
+    with pytest.raises(ValueError, match=games.mentions(*words)):
+        GameTree.from_game(load())
+
+
+@pytest.mark.parametrize("wrong", ["kuhn_poker", None, 3])
+def test_what_is_no_game_is_a_type_error(wrong):
+    with pytest.raises(TypeError, match=r"pyspiel\.load_game"):
+        GameTree.from_game(wrong)
+
+
+def test_a_chance_outcome_of_probability_zero_counts_for_nothing():
+    solver = CFRPlusSolver(games.zero_chance_game())
+    solver.run(20_000)
+    evaluation = solver.evaluate()
+    assert solver.game.tree.chance_probability.min() == 0
+    # Equilibrium by hand, see the game.
+    assert np.allclose(solver.average_profile().probabilities, [1, 3 / 5, 2 / 5, 1, 3 / 5, 2 / 5], atol=1e-3)
+    assert evaluation.values == pytest.approx([1 / 5, -1 / 5], abs=1e-3)

@@ -1,0 +1,309 @@
+"""Reading policies that others made: every accepted form gives the same numbers, every fault is named with its place."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyspiel
+import pytest
+import reference
+from games import GAMES, mentions
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import external_sampling_mccfr
+
+from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game, evaluate, read_policy
+
+Strategies = dict[str, dict[int, float]]
+"""Action probabilities by information-state string."""
+
+
+def random_profile(game: SequenceFormGame) -> StrategyProfile:
+    return StrategyProfile(game, reference.random_probabilities(game, seed=1))
+
+
+def strategies_of(profile: StrategyProfile) -> Strategies:
+    return {key: strategy for (_, key), strategy in reference.policy_of(profile).items()}
+
+
+def as_mapping(strategies: Strategies) -> dict[str, list[tuple[int, float]]]:
+    return {key: list(strategy.items()) for key, strategy in strategies.items()}
+
+
+def tabular(game: pyspiel.Game, strategies: Strategies, players: list[int] | None = None) -> openspiel_policy.TabularPolicy:
+    table = openspiel_policy.TabularPolicy(game, players)
+    for key in table.state_lookup:
+        for action, probability in strategies[key].items():
+            table.policy_for_key(key)[action] = probability
+    return table
+
+
+class CalledPolicy(openspiel_policy.Policy):
+    """Answers `answer(state)`."""
+
+    def __init__(self, game: pyspiel.Game, answer: Callable[[pyspiel.State], dict[int, float]]):
+        super().__init__(game, list(range(game.num_players())))
+        self._answer = answer
+
+    def action_probabilities(self, state: pyspiel.State, player_id: int | None = None) -> dict[int, float]:
+        assert player_id in (None, state.current_player())
+        return self._answer(state)
+
+
+class ComputingTable(openspiel_policy.TabularPolicy):
+    """A table whose answers do not come from its array, which stays uniform."""
+
+    def __init__(self, game: pyspiel.Game, strategies: Strategies):
+        super().__init__(game)
+        self._strategies = strategies
+
+    def action_probabilities(self, state: pyspiel.State, player_id: int | None = None) -> dict[int, float]:
+        return self._strategies[state.information_state_string()]
+
+
+def sparse(strategies: Strategies) -> Strategies:
+    """Leaves out what has probability 0."""
+    return {key: {a: p for a, p in strategy.items() if p > 0} for key, strategy in strategies.items()}
+
+
+def each_player(game: pyspiel.Game, make: Callable[[int], Any]) -> list[Any]:
+    return [make(player) for player in range(game.num_players())]
+
+
+FORMS: dict[str, Callable[[pyspiel.Game, Strategies], Any]] = {
+    "TabularPolicy": tabular,
+    "TabularPolicy that computes": ComputingTable,
+    "Policy": lambda game, s: CalledPolicy(game, lambda state: s[state.information_state_string()]),
+    "tabular policy from callable": lambda game, s: openspiel_policy.tabular_policy_from_callable(
+        game, lambda state: s[state.information_state_string()]
+    ),
+    "pyspiel.TabularPolicy": lambda game, s: pyspiel.TabularPolicy(as_mapping(s)),
+    "dict of dicts": lambda game, s: s,
+    "dict of dicts without zeros": lambda game, s: sparse(s),
+    "dict of pairs": lambda game, s: as_mapping(s),
+    "dicts per player": lambda game, s: each_player(game, lambda player: s),
+    "tables per player": lambda game, s: each_player(game, lambda player: tabular(game, s, [player])),
+    "tuple of mixed forms": lambda game, s: (as_mapping(s), tabular(game, s), pyspiel.TabularPolicy(as_mapping(s)))[
+        : game.num_players()
+    ],
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("name", ["kuhn_poker_3p", "leduc_poker", "goofspiel_3", "python_kuhn_poker", "scaled_kuhn_poker"])
+def test_every_form_is_read_to_the_same_numbers(name, form):
+    game = GAMES[name]()
+    compiled = compile_game(game)
+    profile = random_profile(compiled)
+    result = read_policy(compiled, form(game, strategies_of(profile)))
+    np.testing.assert_array_equal(result.probabilities, profile.probabilities)
+    assert result.game is compiled
+
+
+@pytest.fixture(scope="module")
+def kuhn() -> SequenceFormGame:
+    return compile_game(GAMES["kuhn_poker"]())
+
+
+@pytest.fixture(scope="module")
+def leduc() -> SequenceFormGame:
+    return compile_game(GAMES["leduc_poker"]())
+
+
+def test_a_profile_is_returned_as_it_is(kuhn):
+    profile = random_profile(kuhn)
+    assert read_policy(kuhn, profile) is profile
+
+
+def test_profiles_per_player_are_put_together(kuhn):
+    first, second = random_profile(kuhn), StrategyProfile.uniform(kuhn)
+    result = read_policy(kuhn, [first, second])
+    np.testing.assert_array_equal(result.of_player(0), first.of_player(0))
+    np.testing.assert_array_equal(result.of_player(1), second.of_player(1))
+
+
+def test_openspiels_own_policies_are_read(leduc):
+    game = leduc.tree.game
+    uniform = StrategyProfile.uniform(leduc).probabilities
+    for policy in (pyspiel.UniformRandomPolicy(game), openspiel_policy.UniformRandomPolicy(game)):
+        np.testing.assert_array_equal(read_policy(leduc, policy).probabilities, uniform)
+    first = strategies_of(read_policy(leduc, openspiel_policy.FirstActionPolicy(game)))
+    assert all(list(strategy.values()) == [1] + [0] * (len(strategy) - 1) for strategy in first.values())
+
+
+@pytest.mark.parametrize("solver_type", [pyspiel.CFRSolver, pyspiel.CFRPlusSolver])
+def test_the_view_into_a_cpp_solver_is_read(leduc, solver_type):
+    solver = solver_type(leduc.tree.game)
+    for _ in range(5):
+        solver.evaluate_and_update_policy()
+    expected = {key: dict(pairs) for key, pairs in solver.tabular_average_policy().policy_table().items()}
+    assert strategies_of(read_policy(leduc, solver.average_policy())) == expected
+
+
+def test_the_average_of_a_sampling_solver_is_read(kuhn):
+    solver = external_sampling_mccfr.ExternalSamplingSolver(kuhn.tree.game)
+    for _ in range(200):
+        solver.iteration()
+    average = solver.average_policy()
+    expected = {state.information_state_string(): average.action_probabilities(state) for state in states_of(kuhn)}
+    assert strategies_of(read_policy(kuhn, average)) == expected
+
+
+def states_of(game: SequenceFormGame) -> list[pyspiel.State]:
+    return openspiel_policy.TabularPolicy(game.tree.game).states
+
+
+def test_what_is_read_is_a_snapshot(kuhn):
+    table = openspiel_policy.TabularPolicy(kuhn.tree.game)
+    profile = read_policy(kuhn, table)
+    table.action_probability_array[:] = 0
+    assert set(profile.probabilities) == {0.5, 1.0}
+
+
+@pytest.mark.parametrize("as_form", ["table", "mapping"])
+def test_float32_probabilities_are_accepted(leduc, as_form):
+    """A network's softmax misses 1 by some 1e-7."""
+    rng = np.random.default_rng(0)
+    table = openspiel_policy.TabularPolicy(leduc.tree.game)
+    weights = np.exp(rng.normal(size=table.action_probability_array.shape).astype(np.float32)) * table.legal_actions_mask
+    table.action_probability_array = (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+    assert np.any(table.action_probability_array.sum(axis=1, dtype=np.float64) != 1)
+    policy = table if as_form == "table" else {key: dict(enumerate(table.policy_for_key(key))) for key in table.state_lookup}
+    expected = pyspiel.nash_conv(leduc.tree.game, openspiel_policy.python_policy_to_pyspiel_policy(table))
+    assert evaluate(leduc, policy).nash_conv == pytest.approx(expected, abs=1e-6)
+
+
+# What is no policy of the game.
+
+UNIFORM = {key: {0: 0.5, 1: 0.5} for key in ["0", "0pb", "1", "1pb", "2", "2pb", "0p", "0b", "1p", "1b", "2p", "2b"]}
+NAN, INFINITY = float("nan"), float("inf")
+
+
+def uniform_but(key: str, strategy: dict[int, float]) -> Strategies:
+    return {**UNIFORM, key: strategy}
+
+
+BAD_STRATEGIES = [
+    ({0: 0.5, 1: 0.25, 2: 0.25}, ["illegal action 2", "0.25"]),
+    ({0: 0.5, 1: 0.5, -1: 0.5}, ["illegal action -1", "0.5"]),
+    ({0: 0.5, 1: 0.5, 7: NAN}, ["illegal action 7", "nan"]),
+    ({0: 0.5, 1: 0.6}, ["not a probability distribution", "1.1"]),
+    ({0: 0.5, 1: 0.5 - 2e-6}, ["not a probability distribution"]),
+    ({0: 0.5}, ["not a probability distribution", "0.5"]),
+    ({}, ["not a probability distribution"]),
+    ({0: 1.5, 1: -0.5}, ["not a probability distribution", "-0.5"]),
+    ({0: NAN, 1: 0.5}, ["not a probability distribution", "nan"]),
+    ({0: INFINITY, 1: -INFINITY}, ["not a probability distribution", "inf"]),
+]
+MAKERS: dict[str, Callable[[pyspiel.Game, Strategies], Any]] = {
+    "Policy": FORMS["Policy"],
+    "TabularPolicy that computes": FORMS["TabularPolicy that computes"],
+    "dict": FORMS["dict of dicts"],
+    "pyspiel.TabularPolicy": FORMS["pyspiel.TabularPolicy"],
+    "per player": FORMS["dicts per player"],
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize(("key", "player"), [("0", 0), ("2pb", 0), ("1p", 1)])
+@pytest.mark.parametrize(("strategy", "words"), BAD_STRATEGIES, ids=str)
+def test_a_bad_strategy_is_refused_with_its_player_and_infostate(kuhn, strategy, words, key, player, make):
+    policy = make(kuhn.tree.game, uniform_but(key, strategy))
+    with pytest.raises(ValueError, match=mentions("kuhn_poker", f"player {player}", f"infostate {key!r}", *words)):
+        read_policy(kuhn, policy)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [  # folding, action 0, is illegal where there is nothing to call
+        ([0.5, 0.5, 0.0], ["illegal action 0", "0.5"]),
+        ([NAN, 0.5, 0.5], ["illegal action 0", "nan"]),
+        ([0.0, 0.5, 0.6], ["not a probability distribution", "1.1"]),
+        ([0.0, 1.5, -0.5], ["not a probability distribution", "-0.5"]),
+        ([0.0, NAN, 0.5], ["not a probability distribution", "nan"]),
+        ([0.0, 0.0, 0.0], ["not a probability distribution", "0.0"]),
+    ],
+)
+def test_a_bad_row_of_a_table_is_refused_with_its_player_and_infostate(leduc, row, words):
+    table = openspiel_policy.TabularPolicy(leduc.tree.game)
+    key = next(
+        key for key in table.states_per_player[1] if table.legal_actions_mask[table.state_lookup[key]].tolist() == [0, 1, 1]
+    )
+    table.policy_for_key(key)[:] = row
+    with pytest.raises(ValueError, match=mentions("leduc_poker", "player 1", f"infostate {key!r}", *words)):
+        read_policy(leduc, table)
+
+
+def without(key: str) -> Strategies:
+    return {other: strategy for other, strategy in UNIFORM.items() if other != key}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda game, strategies: strategies,
+        lambda game, strategies: pyspiel.TabularPolicy(as_mapping(strategies)),
+        FORMS["Policy"],
+        FORMS["TabularPolicy that computes"],
+        lambda game, strategies: [UNIFORM, strategies],
+        lambda game, strategies: [UNIFORM, openspiel_policy.TabularPolicy(game, [0])],
+        lambda game, strategies: openspiel_policy.TabularPolicy(game, [0]),
+    ],
+    ids=["dict", "pyspiel.TabularPolicy", "Policy", "computing", "per player", "the other's table", "one player's table"],
+)
+def test_a_missing_infostate_is_named(kuhn, make):
+    words = ["kuhn_poker", "player 1", "nothing for infostate '1p'"]
+    with pytest.raises(ValueError, match=mentions(*words)):
+        read_policy(kuhn, make(kuhn.tree.game, without("1p")))
+
+
+def test_a_table_of_too_few_actions_is_refused(leduc):
+    table = openspiel_policy.TabularPolicy(leduc.tree.game)
+    table.action_probability_array = table.action_probability_array[:, :2]
+    with pytest.raises(ValueError, match=mentions("leduc_poker", "2 columns")):
+        read_policy(leduc, table)
+
+
+def test_a_policy_of_another_game_is_refused(kuhn, leduc):
+    with pytest.raises(ValueError, match=mentions("leduc_poker", "player 0", "nothing for infostate")):
+        read_policy(leduc, openspiel_policy.TabularPolicy(kuhn.tree.game))
+
+
+def test_a_policy_that_sees_more_than_the_infostate_is_refused(kuhn):
+    def peek(state: pyspiel.State) -> dict[int, float]:
+        """Player 1 bets when player 0 holds card 0, which it cannot see."""
+        bet = 1.0 if state.current_player() == 1 and state.history()[0] == 0 else 0.5
+        return {0: 1 - bet, 1: bet}
+
+    # Histories are the two cards, then passes (0): card 2 of player 1 is the first that the walk meets again.
+    words = ["kuhn_poker", "player 1", "infostate '2p'", "[0.0, 1.0] after history [0, 2, 0]", "[0.5, 0.5] after [1, 2, 0]"]
+    with pytest.raises(ValueError, match=mentions("depends on more than the infostate", *words)):
+        read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
+
+
+def test_rounding_is_not_seeing_more_than_the_infostate(kuhn):
+    def shaky(state: pyspiel.State) -> dict[int, float]:
+        noise = 1e-9 * state.history()[0]
+        return {0: 0.5 - noise, 1: 0.5 + noise}
+
+    result = read_policy(kuhn, CalledPolicy(kuhn.tree.game, shaky))
+    np.testing.assert_allclose(result.probabilities[1:13], 0.5, atol=1e-8)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_the_wrong_number_of_policies_is_refused(kuhn, count):
+    with pytest.raises(ValueError, match=f"kuhn_poker.* has 2 players, got {count} policies"):
+        read_policy(kuhn, [UNIFORM] * count)
+
+
+@pytest.mark.parametrize("wrong", ["kuhn_poker", None, 3, lambda state: {}, {"0", "1"}, [None, None], np.ones(26)], ids=repr)
+def test_what_is_no_policy_is_a_type_error(kuhn, wrong):
+    with pytest.raises(TypeError, match="expected a StrategyProfile, an OpenSpiel policy"):
+        read_policy(kuhn, wrong)
+
+
+@pytest.mark.parametrize("make", [lambda profile: profile, lambda profile: [UNIFORM, profile]], ids=["alone", "per player"])
+def test_a_profile_of_another_compilation_is_refused(kuhn, make):
+    other = compile_game(GAMES["kuhn_poker"]())
+    with pytest.raises(ValueError, match=r"another compilation \(kuhn_poker"):
+        read_policy(kuhn, make(StrategyProfile.uniform(other)))
