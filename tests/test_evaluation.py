@@ -83,6 +83,7 @@ def test_best_responses_are_pure_and_earn_what_is_said(name):
     for profile in random_profiles(game, 3):
         evaluation = evaluate(game, profile)
         assert set(evaluation.best_responses.probabilities) <= {0.0, 1.0}
+        assert all(evaluation.best_responses.of_player(player)[0] == 1 for player in range(game.num_players))
         others, responses = openspiel_table(profile), openspiel_table(evaluation.best_responses)
         for player in range(game.num_players):
             policies = [responses if p == player else others for p in range(game.num_players)]
@@ -90,12 +91,15 @@ def test_best_responses_are_pure_and_earn_what_is_said(name):
             assert earned == close(evaluation.best_response_values[player])
 
 
-def test_unreached_infostates_have_a_best_response_too():
-    """Player 0 never bets, so player 1 never sees "0b"; its response there is still one action, not none."""
+def test_the_first_action_is_the_best_response_where_all_are_alike():
+    """When nobody bets, nobody gets to answer a bet."""
     game = compiled("kuhn_poker")
     never_bet = {key: {0: 1.0, 1: 0.0} for treeplex in game.treeplexes for key in treeplex.infostate_keys}
-    for strategy in reference.policy_of(evaluate(game, never_bet).best_responses).values():
-        assert sorted(strategy.values()) == [0, 1]
+    responses = reference.policy_of(evaluate(game, never_bet).best_responses)
+    assert {key for (_, key), strategy in responses.items() if strategy == {0: 1, 1: 0}} >= {
+        *("0b", "1b", "2b"),  # answers of player 1
+        *("0pb", "1pb", "2pb"),  # answers of player 0
+    }
 
 
 # Known numbers.
@@ -110,7 +114,7 @@ def test_nash_conv_of_the_uniform_policy(name, nash_conv):
     assert spiel_cfrplus.nash_conv(game, openspiel_policy.UniformRandomPolicy(game)) == pytest.approx(nash_conv, rel=1e-14)
 
 
-@pytest.mark.parametrize("alpha", [0, 0.1, 0.2, 0.3, 1 / 3])
+@pytest.mark.parametrize("alpha", [0, 1 / 36, 1 / 18, 0.1, 1 / 3])  # at 1/36 and 1/18 rounding makes a raw gain negative
 def test_nash_conv_of_an_equilibrium_is_zero_and_never_negative(alpha):
     game = compiled("kuhn_poker")
     evaluation = evaluate(game, data.kuhn_nash_equilibrium(alpha))

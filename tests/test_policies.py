@@ -14,12 +14,12 @@ from games import GAMES, Chance, End, Turn, mentions
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability, get_all_states
 
-from spiel_cfrplus import CFRPlusSolver, SequenceFormGame, StrategyProfile, compile_game, evaluate
+from spiel_cfrplus import CFRPlusSolver, GameTree, SequenceFormGame, StrategyProfile, compile_game, evaluate
 
 
 def twelve_cards_game() -> pyspiel.Game:
-    """Chance outcomes 0 to 11: as text 10 comes before 2, as a number after it."""
-    guesses = [Turn(0, f"card {card}", {0: End([card, -card]), 1: End([1, -1])}) for card in range(12)]
+    """Player 0 cannot tell card 2 from 11 or 3 from 10, and so on: which is the first depends on whether ids are text."""
+    guesses = [Turn(0, f"card {min(card, 13 - card)}", {0: End([card, -card]), 1: End([1, -1])}) for card in range(12)]
     return games.efg_game(Chance([1 / 12] * 12, guesses))
 
 
@@ -132,6 +132,15 @@ def test_exports_are_independent_of_each_other_and_of_the_profile(leduc):
     np.testing.assert_array_equal(second.action_probability_array, profile.to_tabular_policy().action_probability_array)
 
 
+def test_states_are_replayed_for_the_first_export_only(monkeypatch):
+    game = compile_game(GAMES["leduc_poker"]())
+    first = random_profile(game, seed=1).to_tabular_policy()
+    monkeypatch.setattr(GameTree, "states", None)
+    second = random_profile(game, seed=2).to_tabular_policy()
+    assert second.state_lookup == first.state_lookup
+    assert np.any(second.action_probability_array != first.action_probability_array)
+
+
 def test_exporting_keeps_no_tree_alive():
     game = compile_game(GAMES["kuhn_poker"]())
     tree, table = weakref.ref(game.tree), StrategyProfile.uniform(game).to_tabular_policy()
@@ -228,6 +237,12 @@ def test_profile_keeps_a_copy_that_nobody_can_change(kuhn):
     for view in (profile.probabilities, profile.of_player(1)):
         with pytest.raises(ValueError, match="read-only"):
             view[0] = 0
+
+
+@pytest.mark.parametrize("shape", [(25,), (27,), (26, 1), ()])
+def test_vectors_of_another_shape_are_no_profile(kuhn, shape):
+    with pytest.raises(ValueError, match="each of 26 sequences"):
+        StrategyProfile(kuhn, np.ones(shape))
 
 
 def test_sequence_form_multiplies_the_players_own_probabilities(kuhn):

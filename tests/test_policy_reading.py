@@ -9,7 +9,7 @@ import pytest
 import reference
 from games import GAMES, mentions
 from open_spiel.python import policy as openspiel_policy
-from open_spiel.python.algorithms import external_sampling_mccfr
+from open_spiel.python.algorithms import external_sampling_mccfr, get_all_states
 
 from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game, evaluate, read_policy
 
@@ -150,6 +150,17 @@ def test_the_average_of_a_sampling_solver_is_read(kuhn):
 
 def states_of(game: SequenceFormGame) -> list[pyspiel.State]:
     return openspiel_policy.TabularPolicy(game.tree.game).states
+
+
+@pytest.mark.parametrize(("stage_game", "num_repetitions"), [("matrix_rps", 2), ("matrix_pd", 3)])
+def test_a_table_keyed_by_observations_is_read_as_openspiel_reads_it(stage_game, num_repetitions):
+    """In the second game a row serves several infostates, which is no harm to reading."""
+    inner = f"repeated_game(stage_game={stage_game}(),num_repetitions={num_repetitions})"
+    game = compile_game(pyspiel.load_game(f"turn_based_simultaneous_game(game={inner})"))
+    table = openspiel_policy.TabularPolicy(game.tree.game).copy_with_noise(1.0, 1.0, np.random.RandomState(0))
+    result = strategies_of(read_policy(game, table))
+    states = get_all_states.get_all_states(game.tree.game, include_terminals=False).values()
+    assert result == {state.information_state_string(): table.action_probabilities(state) for state in states}
 
 
 def test_what_is_read_is_a_snapshot(kuhn):

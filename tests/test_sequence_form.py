@@ -220,6 +220,7 @@ def test_recall_is_found_missing_before_anything_is_compiled():
         (lambda: games.matrix_game([[0, 0], [0, 0]]), True),
         (lambda: games.matrix_game([[1, 0], [0, 2]], [[4, 5], [5, 3]]), True),  # every play returns 5, though not zero-sum
         (lambda: games.matrix_game([[1, 0], [0, 2]], [[4, 5], [5, 3.001]]), False),
+        (lambda: games.matrix_game([[0.1, 0.3]], [[0.2, 0]]), True),  # 0.1 + 0.2 is not 0.3 in float64
         (lambda: games.scaled_game(GAMES["kuhn_poker"](), 1e-12), True),
         (lambda: games.scaled_game(GAMES["kuhn_poker"](), 0.1), True),
         (lambda: games.efg_game(Turn(0, "pick", {0: End([1e-12, 1e-12]), 1: End([1e-12, -1e-12])})), False),

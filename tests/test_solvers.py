@@ -271,7 +271,9 @@ def test_returned_policies_are_snapshots(solver_type):
     profiles = [solver.current_profile(), solver.average_profile()]
     policies = [solver.current_policy(), solver.average_policy()]
     evaluation = solver.evaluate()
-    arrays = [*(p.probabilities for p in profiles), *(p.action_probability_array for p in policies), evaluation.values]
+    session = solver.self_play
+    arrays = [session.current_policy(), session.average_policy(), evaluation.values]
+    arrays += [*(profile.probabilities for profile in profiles), *(policy.action_probability_array for policy in policies)]
     before = [array.copy() for array in arrays]
     moved_from = tables(solver)
     solver.run(10)

@@ -42,6 +42,20 @@ class HistoryArrays(NamedTuple):
     owner: np.ndarray
 
 
+class PathArrays(NamedTuple):
+    """The way back up the tree, for best responses.
+
+    Attributes:
+      parent: uint32 (H,); of the root, the root.
+      edge_slot: uint32 (H,), the slot of the edge that leads to a history; not read at the root.
+      own_depth: int32 (n, H), how often each player has moved above each history.
+    """
+
+    parent: np.ndarray
+    edge_slot: np.ndarray
+    own_depth: np.ndarray
+
+
 class HistoryLearner(NamedTuple):
     """What a solver over histories remembers.
 
@@ -79,20 +93,32 @@ def spread_reach(tree, probabilities, reach):
 
 
 @jit
-def gather_values(tree, player, probabilities, value):
-    """Bottom-up: the player's expected utility at each history."""
+def mean_value(tree, probabilities, value, h):
+    """The mean over h's children, summed in action order."""
+    total = 0.0
+    slot = tree.first_slot[h]
+    child = h + 1
+    while child < tree.subtree_end[h]:
+        total += probabilities[slot] * value[child]
+        slot += 1
+        child = tree.subtree_end[child]
+    return total
+
+
+@jit
+def set_returns(tree, player, value):
+    """The player's returns at the ends."""
     for z in range(tree.terminal.size):
         value[tree.terminal[z]] = tree.returns[player, z]
+
+
+@jit
+def gather_values(tree, player, probabilities, value):
+    """Bottom-up: the player's expected utility at each history."""
+    set_returns(tree, player, value)
     for h in range(tree.mover.size - 1, -1, -1):
         if h + 1 < tree.subtree_end[h]:
-            total = 0.0
-            slot = tree.first_slot[h]
-            child = h + 1
-            while child < tree.subtree_end[h]:
-                total += probabilities[slot] * value[child]
-                slot += 1
-                child = tree.subtree_end[child]
-            value[h] = total
+            value[h] = mean_value(tree, probabilities, value, h)
 
 
 @jit
@@ -190,3 +216,84 @@ def iterate_against(tree, learner, strategies, discounted, discounts, weight):
         discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[0], discounts[1])
     match_table(tree, learner.cumulative_regrets, learner.probabilities)
     learner.iteration[0] += 1
+
+
+@jit
+def trace_paths(tree, paths):
+    """Fills `paths`, top-down; `own_depth` of the root is 0 on entry."""
+    paths.parent[0] = 0
+    for h in range(tree.mover.size):
+        if h + 1 < tree.subtree_end[h]:
+            slot = tree.first_slot[h]
+            child = h + 1
+            while child < tree.subtree_end[h]:
+                paths.parent[child] = h
+                paths.edge_slot[child] = slot
+                for player in range(paths.own_depth.shape[0]):
+                    paths.own_depth[player, child] = paths.own_depth[player, h] + (tree.mover[h] == player)
+                slot += 1
+                child = tree.subtree_end[child]
+
+
+@jit
+def others_reach_from_below(tree, paths, player, probabilities, h):
+    """Product of the others' probabilities on the path to h, multiplied from the last move to the first."""
+    reach = 1.0
+    while h > 0:
+        above = paths.parent[h]
+        if tree.mover[above] != player:
+            reach *= probabilities[paths.edge_slot[h]]
+        h = above
+    return reach
+
+
+@jit
+def weigh_actions(tree, paths, player, level, probabilities, value, action_value):
+    """At the player's infostates of one level: what each action is worth, summed over their histories."""
+    for h in range(tree.mover.size):
+        if tree.mover[h] == player and paths.own_depth[player, h] == level:
+            reach = others_reach_from_below(tree, paths, player, probabilities, h)
+            slot = tree.first_slot[h]
+            child = h + 1
+            while child < tree.subtree_end[h]:
+                action_value[slot] += reach * value[child]
+                slot += 1
+                child = tree.subtree_end[child]
+
+
+@jit
+def choose_best(tree, h, action_value, strategy):
+    """Plays the first best action at h."""
+    slot = best = tree.first_slot[h]
+    child = h + 1
+    while child < tree.subtree_end[h]:
+        strategy[slot] = 0.0
+        if action_value[slot] > action_value[best]:
+            best = slot
+        slot += 1
+        child = tree.subtree_end[child]
+    strategy[best] = 1.0
+
+
+@jit
+def respond(tree, paths, player, strategy, value, action_value):
+    """Writes the player's best response into `strategy`, in the order of operations of OpenSpiel's Python best response.
+
+    Levels are taken from the last to the first, so that a player's later choices are made before earlier ones are weighed.
+
+    Args:
+      tree: the histories; the player has perfect recall.
+      paths: the way back up.
+      player: whose response.
+      strategy: float64 (A + number of chance edges,), what the others play on entry.
+      value: float64 (H,), scratch.
+      action_value: float64 (A,), scratch, zeros on entry.
+    """
+    set_returns(tree, player, value)
+    for level in range(paths.own_depth[player].max(), -1, -1):
+        weigh_actions(tree, paths, player, level, strategy, value, action_value)
+        for h in range(tree.mover.size - 1, -1, -1):
+            if paths.own_depth[player, h] == level and h + 1 < tree.subtree_end[h]:
+                if tree.mover[h] == player:
+                    choose_best(tree, h, action_value, strategy)
+                value[h] = mean_value(tree, strategy, value, h)

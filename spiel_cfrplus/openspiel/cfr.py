@@ -149,11 +149,18 @@ class _CFRSolverBase:
         self._linear_averaging = linear_averaging
         self._regret_matching_plus = regret_matching_plus
         self._histories = Histories(_walk(game))
+        self._check_recall()
         self._learner = self._histories.new_learner()
         table = TabularTable.of(self._histories.tree)
         self._rows = table.rows[self._histories.representative][self._histories.infostate_of_slot]
         self._current_policy = table.new_policy()
         self._average_policy = table.new_policy()
+
+    def _check_recall(self) -> None:
+        try:
+            trace_sequences(self._histories.tree)
+        except ImperfectRecallError as error:
+            warnings.warn(str(error), UserWarning, stacklevel=4)
 
     @property
     def iteration(self) -> int:
@@ -267,13 +274,8 @@ class CFRSolver(_CFRSolver):
 
 def _walk(game: pyspiel.Game) -> GameTree:
     try:
-        tree = GameTree.from_game(game)
+        return GameTree.from_game(game)
     except ValueError as error:
         if isinstance(error.__cause__, pyspiel.SpielError):
             raise error.__cause__ from None  # what OpenSpiel's solver raises
         raise
-    try:
-        trace_sequences(tree)
-    except ImperfectRecallError as error:
-        warnings.warn(f"{error}", UserWarning, stacklevel=5)
-    return tree
