@@ -66,7 +66,7 @@ class LearnerArrays(NamedTuple):
       reach: the same strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values.
-      iteration: int64 (1,), iterations done; kept here so that no interrupt can part it from the tables.
+      iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
     cumulative_regrets: np.ndarray
@@ -144,7 +144,8 @@ def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, pos
     """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
 
     `utility` holds the gradient g on entry. On return `utility[ja]` is the counterfactual value g[ja] + V[rho(j, a)], and the
-    value of the whole strategy is added to the empty sequence. Regrets are updated with `update_regrets`.
+    value of the whole strategy is added to the empty sequence. The table of each decision point then takes in its regrets, and
+    what is positive and what is negative in it is multiplied by the respective factor.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
@@ -206,13 +207,13 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
             positive, negative = discounts[t]
             observe_utility(treeplexes, player, learner.policy, learner.utility, learner.cumulative_regrets, positive, negative)
+            learner.iteration[player] += 1
             if alternating:
                 next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         if not alternating:
             for player in range(num_players):
                 next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
-        learner.iteration[0] += 1
 
 
 @jit

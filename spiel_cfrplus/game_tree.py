@@ -193,56 +193,73 @@ class _TreeBuilder:
         self._legal_actions: list[list[int]] = []
 
     def walk(self, bar: tqdm.tqdm) -> None:
-        stack = [(self._game.new_initial_state(), NO_PARENT, NO_ACTION, 1.0)]
-        while stack:
-            state, parent, action, probability = stack.pop()
-            history = len(self._parent)
-            if history >= self._max_histories:
-                raise ValueError(
-                    f"{self._game} has more than max_histories={self._max_histories} histories (counted {history + 1} so far);"
-                    " raise the limit or choose smaller game parameters"
-                )
-            actor = state.current_player()
-            if 0 <= actor < self._game.num_players():
-                infostate, actions = self._visit_decision(state, actor)
-                edges = [(legal_action, 1.0) for legal_action in actions]
+        """Visits all histories in preorder; at most one state for each ply of the current path is alive."""
+        root = self._game.new_initial_state()
+        # Histories with children still to visit: state, number, edges to them with the next one last.
+        open_histories = [(root, 0, self._visit(root, NO_PARENT, NO_ACTION, 1.0))]
+        while open_histories:
+            state, history, edges = open_histories[-1]
+            if len(edges) > 1:
+                action, probability = edges.pop()
+                state = state.child(action)
             else:
-                infostate = NO_INFOSTATE
-                edges = self._visit_nature(state, actor, history)
-            self._parent.append(parent)
-            self._action.append(action)
-            self._actor.append(actor)
-            self._infostate.append(infostate)
-            self._chance_probability.append(probability)
-            if edges:
-                for action, probability in reversed(edges[1:]):
-                    stack.append((state.child(action), history, action, probability))
-                # The first child may take over its parent's state: nobody else needs it any more.
+                # Nobody needs the state after its last child, which may take it over.
+                open_histories.pop()
+                if not edges:
+                    continue
                 action, probability = edges[0]
                 state.apply_action(action)
-                stack.append((state, history, action, probability))
-            if len(self._parent) % 1024 == 0:
-                bar.update(1024)
+            number = len(self._parent)
+            edges = self._visit(state, history, action, probability)
+            if edges:
+                open_histories.append((state, number, edges))
+            if number % 1024 == 0:
+                bar.update(number - bar.n)
 
-    def _visit_nature(self, state: pyspiel.State, actor: int, history: int) -> list[tuple[int, float]]:
-        """Records a terminal or chance history and returns the chance outcomes."""
-        if actor == TERMINAL:
-            self._terminal.append(history)
-            self._returns.extend(state.returns())
-            return []
-        if actor == CHANCE:
-            outcomes = state.chance_outcomes()
-            total = math.fsum(probability for _, probability in outcomes)
-            if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
-                raise ValueError(
-                    f"{self._game}: the chance outcomes at history [{state.history_str()}] are not a probability distribution: "
-                    f"they sum to {total}; see chance_outcomes() of the game"
-                )
-            return outcomes
-        raise ValueError(
-            f"{self._game}: current_player() is {actor} at history [{state.history_str()}], neither a player, chance nor the "
-            "end of the game; convert simultaneous moves with pyspiel.convert_to_turn_based(game)"
-        )
+    def _visit(self, state: pyspiel.State, parent: int, action: int, probability: float) -> list[tuple[int, float]]:
+        """Records a history and returns its edges, (action, chance probability), the first one last."""
+        if len(self._parent) >= self._max_histories:
+            raise ValueError(
+                f"{self._game} has more than max_histories={self._max_histories} histories "
+                f"(counted {len(self._parent) + 1} so far); raise the limit or choose smaller game parameters"
+            )
+        actor = state.current_player()
+        infostate = NO_INFOSTATE
+        if 0 <= actor < self._game.num_players():
+            infostate, actions = self._visit_decision(state, actor)
+            edges = [(legal_action, 1.0) for legal_action in reversed(actions)]
+        elif actor == CHANCE:
+            edges = self._visit_chance(state)
+        else:
+            self._visit_end(state, actor)
+            edges = []
+        self._parent.append(parent)
+        self._action.append(action)
+        self._actor.append(actor)
+        self._infostate.append(infostate)
+        self._chance_probability.append(probability)
+        return edges
+
+    def _visit_end(self, state: pyspiel.State, actor: int) -> None:
+        if actor != TERMINAL:
+            raise ValueError(
+                f"{_at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
+                "simultaneous moves with pyspiel.convert_to_turn_based(game)"
+            )
+        self._terminal.append(len(self._parent))
+        self._returns.extend(state.returns())
+
+    def _visit_chance(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        outcomes = state.chance_outcomes()
+        if not outcomes:
+            raise ValueError(f"{_at(state)} chance is to move but there are no chance outcomes; mend chance_outcomes()")
+        total = math.fsum(probability for _, probability in outcomes)
+        if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
+            raise ValueError(
+                f"{_at(state)} the chance outcomes {outcomes} sum to {total} and are not a probability distribution; mend "
+                "chance_outcomes() of the game"
+            )
+        return outcomes[::-1]
 
     def _visit_decision(self, state: pyspiel.State, player: int) -> tuple[int, list[int]]:
         """Returns the infostate of a decision history, a new one where needed, and its legal actions."""
@@ -257,9 +274,8 @@ class _TreeBuilder:
             self._legal_actions.append(actions)
         elif self._legal_actions[infostate] != actions:
             raise ValueError(
-                f"{self._game}: histories of one infostate have different legal actions. Infostate {key!r} of player {player} "
-                f"had {self._legal_actions[infostate]} and has {actions} at history [{state.history_str()}]; "
-                "information_state_string must tell them apart"
+                f"{_at(state)} infostate {key!r} of player {player} has the legal actions {actions} here, but "
+                f"{self._legal_actions[infostate]} at another history; information_state_string must tell them apart"
             )
         return infostate, actions
 
@@ -267,12 +283,12 @@ class _TreeBuilder:
         # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
         if state.information_state_string() != key:
             raise ValueError(
-                f"{self._game}: information_state_string changes between two calls at history [{state.history_str()}]; "
-                "it must be a function of the history"
+                f"{_at(state)} information_state_string changes between two calls; it must be a function of the history"
             )
         if not actions:
             raise ValueError(
-                f"{self._game}: player {player} is to move at history [{state.history_str()}] but has no legal actions"
+                f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
+                "game skip the player or end"
             )
 
     def finish(self) -> GameTree:
@@ -299,6 +315,10 @@ class _TreeBuilder:
         return tree
 
 
+def _at(state: pyspiel.State) -> str:
+    return f"{state.get_game()}, history {state.history()}:"
+
+
 def check_game(game: pyspiel.Game) -> None:
     """Refuses games that cannot be walked, before any walk.
 
@@ -318,7 +338,7 @@ def _check_game_type(game: pyspiel.Game) -> None:
             f"{game} has simultaneous moves ({game_type.dynamics}); convert it first: pyspiel.convert_to_turn_based(game)"
         )
     if game_type.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise ValueError(f"{game} is not a sequential game ({game_type.dynamics}); its tree cannot be enumerated")
+        raise ValueError(f"{game} is not a sequential game ({game_type.dynamics}); choose one, a mean-field game has no tree")
     if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
             f"{game} samples its chance moves ({game_type.chance_mode}); a tree needs every outcome and its probability: "
@@ -328,11 +348,14 @@ def _check_game_type(game: pyspiel.Game) -> None:
 
 def _check_information_states(game: pyspiel.Game) -> None:
     """Asks for one string, since `provides_information_state_string` is wrong for some wrapped games."""
-    state = game.new_initial_state()
-    while state.current_player() == CHANCE:
-        state.apply_action(state.chance_outcomes()[0][0])
-    if state.current_player() < 0:
+    states = [game.new_initial_state()]
+    while states and states[-1].current_player() < 0:
+        state = states.pop()
+        if state.current_player() == CHANCE:
+            states.extend(state.child(action) for action, _ in state.chance_outcomes())
+    if not states:
         return
+    state = states[-1]
     try:
         state.information_state_string()
     except (pyspiel.SpielError, NotImplementedError) as error:
@@ -346,4 +369,4 @@ def _check_returns(tree: GameTree) -> None:
     bad = np.flatnonzero(~np.isfinite(tree.returns).all(axis=1))
     if len(bad):
         history = list(tree.history_actions(tree.terminal[bad[0]]))
-        raise ValueError(f"{tree.game}: returns {tree.returns[bad[0]].tolist()} at history {history} are not finite")
+        raise ValueError(f"{tree.game}, history {history}: returns() are {tree.returns[bad[0]].tolist()}, not finite numbers")

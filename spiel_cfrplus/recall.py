@@ -55,7 +55,8 @@ def _raise_recall_error(tree: GameTree, history: int) -> NoReturn:
     repeated = _kernels.find_repeated_infostate(tree.infostate, tree.subtree_end, latest)
     if repeated >= 0:
         raise AbsentMindedError(
-            f"{_place(tree, repeated)} has met the same infostate before on this path (absent-mindedness); no solver takes that"
+            f"{_place(tree, repeated)} has met the same infostate before on this path (absent-mindedness); let "
+            "information_state_string tell the two apart"
         )
     twin = int(tree.first_history[tree.infostate[history]])
     moves, twin_moves = (
@@ -72,7 +73,7 @@ def _raise_recall_error(tree: GameTree, history: int) -> NoReturn:
 def _place(tree: GameTree, history: int) -> str:
     infostate = tree.infostate[history]
     player, key = int(tree.infostate_player[infostate]), tree.infostate_keys[infostate]
-    return f"{tree.game}: player {player} at infostate {key!r}, history {list(tree.history_actions(history))},"
+    return f"{tree.game}, history {list(tree.history_actions(history))}: player {player} at infostate {key!r}"
 
 
 def _own_past(tree: GameTree, history: int) -> list[tuple[int, int]]:

@@ -58,9 +58,9 @@ class SelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.memory = allocate_learner(game.num_sequences)
+        self.memory = allocate_learner(game.num_sequences, game.num_players)
         self.minimizers = tuple(
-            CFR(treeplex, local_rule, memory=share_learner(self.memory, own))
+            CFR(treeplex, local_rule, memory=share_learner(self.memory, treeplex.player, own))
             for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
         )
 

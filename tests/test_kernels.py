@@ -257,7 +257,7 @@ def random_learner(rng: np.random.Generator, treeplexes: TreeplexArrays) -> Lear
             policy[own] = plain_match(regrets[own])
         own = own_sequences(treeplexes, player)
         reach[own] = plain_sequence_form(treeplexes, player, policy)[own]
-    return LearnerArrays(regrets, policy, reach, np.abs(average), scratch, np.array([5]))
+    return LearnerArrays(regrets, policy, reach, np.abs(average), scratch, np.full(len(treeplexes.player_block) - 1, 5))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -291,7 +291,7 @@ def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating):
     assert close(after.policy, policy)
     assert close(after.reach, reach)
     assert close(after.cumulative_policy, average)
-    assert after.iteration.tolist() == [5 + 3]
+    assert after.iteration.tolist() == [5 + 3] * num_players
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -22,16 +22,16 @@ from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMat
 from spiel_cfrplus.treeplex import Treeplex
 
 
-def allocate_learner(num_sequences: int) -> _kernels.LearnerArrays:
-    """Zeroed memory for `num_sequences` sequences."""
+def allocate_learner(num_sequences: int, num_players: int = 1) -> _kernels.LearnerArrays:
+    """Zeroed memory for `num_sequences` sequences of `num_players` players."""
     vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
-    return _kernels.LearnerArrays._make([*vectors, np.zeros(1, np.int64)])
+    return _kernels.LearnerArrays._make([*vectors, np.zeros(num_players, np.int64)])
 
 
-def share_learner(memory: _kernels.LearnerArrays, own: slice) -> _kernels.LearnerArrays:
-    """One player's part of a memory that several share."""
+def share_learner(memory: _kernels.LearnerArrays, player: int, own: slice) -> _kernels.LearnerArrays:
+    """The part of a shared memory that belongs to `player`, whose sequences are `own`."""
     *vectors, iteration = memory
-    return _kernels.LearnerArrays._make([*(vector[own] for vector in vectors), iteration])
+    return _kernels.LearnerArrays._make([*(vector[own] for vector in vectors), iteration[player : player + 1]])
 
 
 class CFR:
