@@ -74,12 +74,19 @@ SMALL = {
     "normal_form_extensive_game": "normal_form_extensive_game(game=kuhn_poker())",
     "oh_hell": "oh_hell(num_suits=2,num_cards_per_suit=4,num_tricks_fixed=1)",
     "oshi_zumo": "oshi_zumo(coins=4,size=1,horizon=4)",
+    "python_dynamic_routing": "python_dynamic_routing(max_num_time_step=3,players=2)",
+    "python_iterated_prisoners_dilemma": "python_iterated_prisoners_dilemma(max_game_length=3)",
+    "python_liars_poker": "python_liars_poker(hand_length=1,num_digits=3)",
     "repeated_game": "repeated_game(stage_game=matrix_pd(),num_repetitions=3)",
     "repeated_leduc_poker": "repeated_leduc_poker(num_hands=1)",
+    "repeated_poker": "repeated_poker(max_num_hands=1,reset_stacks=true,rotate_dealer=false,"
+    "universal_poker_game_string=universal_poker())",
     "restricted_nash_response": "restricted_nash_response(game=kuhn_poker())",
+    "social_deduction": "social_deduction(players=3,max_rounds=1)",
     "start_at": "start_at(game=tic_tac_toe(),history=4;0)",
     "trade_comm": "trade_comm(num_items=4)",
     "turn_based_simultaneous_game": "turn_based_simultaneous_game(game=goofspiel(num_cards=3))",
+    "universal_poker": "universal_poker(numRanks=3,numSuits=2,stack=400 400,bettingAbstraction=fc)",
     "y": "y(board_size=3)",
     "zerosum": "zerosum(game=sheriff(num_rounds=1))",
 }
@@ -103,8 +110,8 @@ t "" 4 "" { 1 -1 }
 }
 
 # Walks that take much time or memory per history stop earlier.
-FEWER_HISTORIES = {"cursor_go": 20_000}
-FEWER_HISTORIES_OF_PYTHON_GAMES = 20_000
+HEAVY = {"crazyhouse", "cursor_go", "kriegspiel", "shogi"}
+MAX_HISTORIES_OF_HEAVY_GAMES = 20_000
 
 MEMORY_LIMIT = 6 * 2**30
 # Games with more histories get fewer iterations and are not evaluated with OpenSpiel.
@@ -232,8 +239,9 @@ def answer() -> None:
 def try_apart(name: str) -> Row:
     """The row of the game with this short name, from a process of its own."""
     text = SMALL.get(name, name)
-    fewer = FEWER_HISTORIES_OF_PYTHON_GAMES if name.startswith("python_") else FEWER_HISTORIES.get(name, FLAGS.max_histories)
-    command = [sys.executable, __file__, f"--only={text}", f"--max_histories={min(fewer, FLAGS.max_histories)}"]
+    heavy = name in HEAVY or name.startswith("python_")
+    max_histories = min(FLAGS.max_histories, MAX_HISTORIES_OF_HEAVY_GAMES) if heavy else FLAGS.max_histories
+    command = [sys.executable, __file__, f"--only={text}", f"--max_histories={max_histories}"]
     try:
         result = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=FLAGS.time_limit, check=False
