@@ -13,6 +13,7 @@ memory is laid out and its schedules are made.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,18 @@ from spiel_cfrplus.sequence_form import SequenceFormGame
 # microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
+
+
+def checked_count(num_iterations: int) -> int:
+    """A number of iterations as the user gave it.
+
+    Raises:
+      TypeError, ValueError: not an integer, or negative.
+    """
+    num_iterations = operator.index(num_iterations)
+    if num_iterations < 0:
+        raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
+    return num_iterations
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:

@@ -111,7 +111,15 @@ class SequenceFormGame(Immutable):
 
         Returns:
           float64 (S,); the expected utility of a strategy x is x . g.
+
+        Raises:
+          ValueError: there is no such player, or the strategies are not one number per sequence for each player.
         """
+        shapes = [np.shape(strategy) for strategy in strategies]
+        if shapes != [(treeplex.num_sequences,) for treeplex in self.treeplexes]:
+            raise ValueError(f"expected one sequence-form strategy for each player, got shapes {shapes}")
+        if not 0 <= player < self.num_players:
+            raise ValueError(f"{self.tree.game} has players 0 to {self.num_players - 1}, got {player}")
         gradient = np.empty(self.num_sequences)
         _kernels.payoff_gradient(
             self.treeplex_arrays, self.payoff_arrays, player, np.concatenate(strategies, dtype=np.float64), gradient

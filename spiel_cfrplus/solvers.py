@@ -12,7 +12,6 @@ True
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import ClassVar, Self
 
@@ -24,7 +23,7 @@ from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import SelfPlay
+from spiel_cfrplus.self_play import SelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 
@@ -97,10 +96,7 @@ class Solver:
         Raises:
           TypeError, ValueError: not an integer, or negative.
         """
-        num_iterations = operator.index(num_iterations)
-        if num_iterations < 0:
-            raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
-        self.self_play.run(num_iterations)
+        self.self_play.run(checked_count(num_iterations))
 
     def current_profile(self) -> StrategyProfile:
         """The current strategies sigma^t."""

@@ -184,6 +184,17 @@ def test_an_absent_minded_player_is_named():
         compile_game(games.absent_minded())
 
 
+def test_gradient_refuses_players_and_strategies_that_do_not_fit():
+    game = compile_game(GAMES["kuhn_poker"]())
+    strategies = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
+    for player in (-1, 2):
+        with pytest.raises(ValueError, match=f"players 0 to 1, got {player}"):
+            game.payoff_gradient(player, strategies)
+    for misfit in (strategies[:1], [strategies[0], strategies[1][1:]], [strategies[0], strategies[1][None]]):
+        with pytest.raises(ValueError, match="one sequence-form strategy for each player"):
+            game.payoff_gradient(0, misfit)
+
+
 def test_absent_mindedness_is_named_even_where_something_was_forgotten_before():
     forgetful, absent_minded = (games.tree_of(load()) for load in (games.forgetful_game, games.absent_minded))
     game = games.efg_game(Chance([0.5, 0.5], [forgetful, absent_minded]))

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import operator
 import warnings
 from collections.abc import Iterator, MutableMapping
 
@@ -36,7 +35,7 @@ from spiel_cfrplus.openspiel.histories import Histories
 from spiel_cfrplus.policies import TabularTable
 from spiel_cfrplus.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import blocks
+from spiel_cfrplus.self_play import blocks, checked_count
 
 _NOT_SEQUENTIAL = (
     "CFR requires sequential games. If you're trying to run it on a simultaneous (or normal-form) game, please first transform "
@@ -199,10 +198,7 @@ class _CFRSolverBase:
         Raises:
           TypeError, ValueError: not an integer, or negative.
         """
-        num_iterations = operator.index(num_iterations)
-        if num_iterations < 0:
-            raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
-        self._run(num_iterations)
+        self._run(checked_count(num_iterations))
         self._write(self._current_policy, self._learner.probabilities[: len(self._rows)])
 
     def _run(self, num_iterations: int) -> None:
