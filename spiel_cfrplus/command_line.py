@@ -56,6 +56,7 @@ _VERIFY_TOLERANCE = 1e-9
 _EXIT_DISAGREEMENT = 1
 _EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
 
 
 class UsageError(Exception):
@@ -80,6 +81,7 @@ def _run(arguments: list[str]) -> None:
     try:
         if len(arguments) > 1:
             raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
+        _check_flags_have_effect()
         alternating = _alternating()
         game = _compile(_load_game(FLAGS.game, FLAGS.players))
         if FLAGS.crosscheck:
@@ -90,7 +92,12 @@ def _run(arguments: list[str]) -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(_EXIT_INTERRUPTED)
-    sys.exit(_solve(solver))
+    try:
+        sys.exit(_solve(solver))
+    except BrokenPipeError:
+        # Whoever read the rows has had enough. Nothing more can be written, at exit neither.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(_EXIT_BROKEN_PIPE)
 
 
 def _exit_with_usage_error(error: Exception) -> NoReturn:
@@ -100,6 +107,15 @@ def _exit_with_usage_error(error: Exception) -> NoReturn:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+def _check_flags_have_effect() -> None:
+    if FLAGS.crosscheck:
+        for name in ("averaging", "checkpoint", "print_freq", "target_nash_conv", "time_limit"):
+            if FLAGS[name].present:
+                raise UsageError(f"--{name} has no effect with --crosscheck")
+    elif FLAGS["tolerance"].present:
+        raise UsageError("--tolerance has no effect without --crosscheck")
 
 
 def _alternating() -> bool:

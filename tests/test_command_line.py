@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -129,6 +130,9 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--iteration=10"], ["iteration", "Did you mean", "iterations"]),
         (["--alternating", "--simultaneous"], ["--alternating", "--simultaneous"]),
         (["--target_nash_conv=-1"], ["--target_nash_conv=-1"]),
+        (["--crosscheck", "--averaging=paper"], ["--averaging has no effect with --crosscheck"]),
+        (["--crosscheck", "--time_limit=5"], ["--time_limit has no effect with --crosscheck"]),
+        (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["kuhn_poker"], ["unexpected argument 'kuhn_poker'"]),
         (["--game=catch"], ["catch()", "information_state_string"]),
         (["--game=mfg_crowd_modelling"], ["mfg_crowd_modelling", "MEAN_FIELD"]),
@@ -157,6 +161,13 @@ def test_checkpoint_resumes_to_the_same_numbers(tmp_path):
     other = run(checkpoint, "--algorithm=cfr")
     assert other.returncode == 2
     assert "pass the same flags" in other.stderr
+
+
+def test_a_reader_who_leaves_ends_the_run_quietly():
+    shell = f"{shlex.join(command('--iterations=100000', '--print_freq=100'))} | head -3"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=300, check=False)
+    assert len(result.stdout.splitlines()) == 3
+    assert result.stderr == ""
 
 
 def test_ctrl_c_saves_and_leaves_cleanly(tmp_path):
