@@ -17,14 +17,14 @@ import collections
 import dataclasses
 import importlib
 import importlib.metadata
-import json
+import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import re
 import resource
 import shlex
 import signal
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -40,16 +40,17 @@ from spiel_cfrplus.recall import ImperfectRecallError
 
 FLAGS = flags.FLAGS
 
+importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
+
 flags.DEFINE_list("games", None, "Short names of the games to try; all that are registered by default.")
 flags.DEFINE_string("output", None, "Write the rows to this file as a markdown page.")
 flags.DEFINE_float("time_limit", 60, "Seconds for each game.", lower_bound=0)
 flags.DEFINE_integer("max_histories", 600_000, "A game with more histories is too large.", lower_bound=1)
-flags.DEFINE_string("only", None, "Try this one game, parameters included, in this process; print its row as JSON.")
 
 # Games with parameters that make them small, or that they need.
 SMALL = {
     "add_noise": "add_noise(epsilon=0.1,seed=1,game=kuhn_poker())",
-    "bargaining": "bargaining(max_turns=1)",
+    "bargaining": "bargaining(max_turns=2,max_num_instances=3)",
     "battleship": "battleship(board_width=2,board_height=2,ship_sizes=[1;2],ship_values=[1;2],num_shots=2,"
     "allow_repeated_shots=false)",
     "blotto": "blotto(coins=4)",
@@ -63,10 +64,11 @@ SMALL = {
     "dots_and_boxes": "dots_and_boxes(num_rows=1,num_cols=2)",
     "efg_game": "efg_game(filename=sample.efg)",
     "go": "go(board_size=2,max_game_length=6)",
-    "go_fish": "go_fish(ranks=2,suits=2,initial_cards=1)",
+    "go_fish": "go_fish(ranks=3,suits=2,initial_cards=1)",
     "goofspiel": "goofspiel(num_cards=4,imp_info=true)",
     "havannah": "havannah(board_size=2)",
     "hex": "hex(num_rows=2,num_cols=3)",
+    "latent_ttt": "start_at(game=latent_ttt(),history=0;1;2;3)",
     "misere": "misere(game=kuhn_poker())",
     "mnk": "mnk(m=3,n=2,k=2)",
     "nfg_game": "nfg_game(filename=sample.nfg)",
@@ -74,9 +76,12 @@ SMALL = {
     "normal_form_extensive_game": "normal_form_extensive_game(game=kuhn_poker())",
     "oh_hell": "oh_hell(num_suits=2,num_cards_per_suit=4,num_tricks_fixed=1)",
     "oshi_zumo": "oshi_zumo(coins=4,size=1,horizon=4)",
-    "python_dynamic_routing": "python_dynamic_routing(max_num_time_step=3,players=2)",
+    "phantom_ttt": "start_at(game=phantom_ttt(),history=0;4;2;1;7;3)",
+    "phantom_ttt_ir": "start_at(game=phantom_ttt_ir(),history=0;4;2;1;7;3)",
+    "python_dynamic_routing": "python_dynamic_routing(max_num_time_step=5,time_step_length=1.0)",
     "python_iterated_prisoners_dilemma": "python_iterated_prisoners_dilemma(max_game_length=3)",
     "python_liars_poker": "python_liars_poker(hand_length=1,num_digits=3)",
+    "python_tic_tac_toe": "start_at(game=python_tic_tac_toe(),history=4;0;8)",
     "repeated_game": "repeated_game(stage_game=matrix_pd(),num_repetitions=3)",
     "repeated_leduc_poker": "repeated_leduc_poker(num_hands=1)",
     "repeated_poker": "repeated_poker(max_num_hands=1,reset_stacks=true,rotate_dealer=false,"
@@ -86,7 +91,7 @@ SMALL = {
     "start_at": "start_at(game=tic_tac_toe(),history=4;0)",
     "trade_comm": "trade_comm(num_items=4)",
     "turn_based_simultaneous_game": "turn_based_simultaneous_game(game=goofspiel(num_cards=3))",
-    "universal_poker": "universal_poker(numRanks=3,numSuits=2,stack=400 400,bettingAbstraction=fc)",
+    "universal_poker": "universal_poker(betting=limit,numRanks=3,numSuits=2,raiseSize=200 400,maxRaises=1 1)",
     "y": "y(board_size=3)",
     "zerosum": "zerosum(game=sheriff(num_rounds=1))",
 }
@@ -109,9 +114,11 @@ t "" 4 "" { 1 -1 }
 """,
 }
 
-# Walks that take much time or memory per history stop earlier.
-HEAVY = {"crazyhouse", "cursor_go", "kriegspiel", "shogi"}
-MAX_HISTORIES_OF_HEAVY_GAMES = 20_000
+# Games that need much time or memory for each history, as all Python games do, are given up earlier.
+HEAVY = {"2048", "bridge", "chess", "colored_trails", "crazyhouse", "cursor_go", "kriegspiel", "morpion_solitaire", "shogi"}
+MAX_HISTORIES_OF_HEAVY = 10_000
+# OpenSpiel's own TabularPolicy(game) crashes here, hence also the export.
+NOT_EXPORTED = {"chat_game"}
 
 MEMORY_LIMIT = 6 * 2**30
 # Games with more histories get fewer iterations and are not evaluated with OpenSpiel.
@@ -123,7 +130,7 @@ FAILURES = ("crashed", "hung", "wrong")
 
 @dataclasses.dataclass
 class Row:
-    """What became of a game; numbers that do not apply are dashes."""
+    """What became of a game; what does not apply is a dash."""
 
     game: str
     outcome: str
@@ -134,6 +141,14 @@ class Row:
     nash_conv: str = "-"
     remark: str = ""
 
+    def cells(self) -> list[str]:
+        """The columns, as `HEADER` names them."""
+        return list(dataclasses.astuple(self))
+
+    def add_remark(self, remark: str) -> None:
+        """Appends one."""
+        self.remark += "; " * bool(self.remark) + remark
+
 
 HEADER = ["game", "outcome", "door", "histories", "infostates", "iterations", "NashConv", "remark"]
 
@@ -141,125 +156,131 @@ HEADER = ["game", "outcome", "door", "histories", "infostates", "iterations", "N
 # In the process of one game.
 
 
-def try_game(text: str, max_histories: int) -> Row:
-    """Loads, walks and solves one game."""
+def answer(sender: multiprocessing.connection.Connection, folder: str, text: str, max_histories: int) -> None:
+    """Tries a game and sends its row."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with open(os.devnull, "w") as devnull:
+        os.dup2(devnull.fileno(), 1)
+        os.dup2(devnull.fileno(), 2)
+    os.chdir(folder)
+    row = Row(text, "solved")
     try:
-        game = pyspiel.load_game(text)
-        remarks = []
-        if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
-            game = pyspiel.convert_to_turn_based(game)
-            remarks.append("turn-based form")
-    except (ValueError, pyspiel.SpielError) as error:
-        return Row(text, "refused", remark=f"OpenSpiel does not load it: {brief(error)}")
-    try:
-        tree = spiel_cfrplus.GameTree.from_game(game, max_histories=max_histories)
-        row = Row(text, "solved", histories=str(tree.num_histories), infostates=str(tree.num_infostates))
-        solve(tree, row, remarks)
+        try_game(row, max_histories)
     except (ValueError, pyspiel.SpielError) as error:
         if "max_histories" in str(error):
-            row = Row(text, "too large", histories=f"more than {max_histories}")
+            row.outcome, row.histories = "too large", f"more than {max_histories}"
         else:
-            row = Row(text, "refused", remark=brief(error, game))
-    row.remark = "; ".join(remarks) or row.remark
-    return row
+            row.outcome = "refused"
+            row.add_remark(brief(error))
+    except Exception as error:
+        row.outcome = "crashed"
+        row.add_remark(brief(error))
+    sender.send(row)
 
 
-def solve(tree: spiel_cfrplus.GameTree, row: Row, remarks: list[str]) -> None:
-    """Runs CFR+ and notes door, iterations and NashConv."""
+def try_game(row: Row, max_histories: int) -> None:
+    """Loads, walks and solves one game, and completes its row."""
+    game = pyspiel.load_game(row.game)
+    if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        row.add_remark("turn-based form")
+        game = pyspiel.convert_to_turn_based(game)
+    tree = spiel_cfrplus.GameTree.from_game(game, max_histories=max_histories)
+    row.histories, row.infostates = str(tree.num_histories), str(tree.num_infostates)
     iterations = ITERATIONS_OF_LARGE if tree.num_histories > LARGE else ITERATIONS
-    row.iterations = str(iterations)
     try:
         compiled = spiel_cfrplus.SequenceFormGame.from_tree(tree)
     except ImperfectRecallError:
-        row.door = "drop-in"
-        solve_with_drop_in(tree.game, iterations, row, remarks)
-        return
+        solve_with_drop_in(row, game, iterations)
+    else:
+        solve_natively(row, compiled, iterations)
+    row.iterations = str(iterations)
+
+
+def solve_natively(row: Row, game: spiel_cfrplus.SequenceFormGame, iterations: int) -> None:
+    """Solves and exports."""
     row.door = "native"
-    solver = spiel_cfrplus.CFRPlusSolver(compiled)
+    solver = spiel_cfrplus.CFRPlusSolver(game)
     solver.run(iterations)
     row.nash_conv = f"{solver.nash_conv():.1e}"
+    if row.game in NOT_EXPORTED:
+        row.add_remark("not exported: OpenSpiel's own TabularPolicy(game) crashes")
+        return
     try:
         solver.average_policy()
     except ValueError as error:
-        remarks.append(f"no TabularPolicy: {brief(error, tree.game)}")
-    if tree.num_histories <= LARGE:
-        confirm(solver, row, remarks)
+        row.add_remark(f"not exported: {brief(error)}")
+    if game.tree.num_histories <= LARGE:
+        confirm(row, solver)
 
 
-def confirm(solver: spiel_cfrplus.Solver, row: Row, remarks: list[str]) -> None:
-    """Compares NashConv with OpenSpiel's of the exported policy."""
-    game, ours = solver.game.tree.game, solver.nash_conv()
+def confirm(row: Row, solver: spiel_cfrplus.Solver) -> None:
+    """Compares NashConv with OpenSpiel's of the same policy."""
+    tree, ours = solver.game.tree, solver.nash_conv()
     try:
-        exported = solver.average_profile().to_pyspiel_policy()
-        theirs = pyspiel.nash_conv(game, exported)
+        policy = solver.average_profile().to_pyspiel_policy()
+        theirs = pyspiel.nash_conv(tree.game, policy)
     except (ValueError, pyspiel.SpielError) as error:
-        remarks.append(f"OpenSpiel cannot evaluate it: {brief(error, game)}")
+        row.add_remark(f"not evaluated by OpenSpiel: {brief(error)}")
         return
-    if abs(ours - theirs) > 1e-9 * max(1.0, float(np.abs(solver.game.tree.returns).max())):
+    if not abs(ours - theirs) <= 1e-9 * max(1.0, float(np.abs(tree.returns).max())):
         row.outcome = "wrong"
-        remarks.append(f"NashConv is {theirs:.1e} by OpenSpiel")
+        row.add_remark(f"NashConv is {theirs:.1e} by OpenSpiel")
 
 
-def solve_with_drop_in(game: pyspiel.Game, iterations: int, row: Row, remarks: list[str]) -> None:
-    """The same for a game with imperfect recall, which only OpenSpiel can evaluate."""
+def solve_with_drop_in(row: Row, game: pyspiel.Game, iterations: int) -> None:
+    """The same for a game with imperfect recall, which only OpenSpiel evaluates."""
+    row.door = "drop-in"
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         solver = cfr.CFRPlusSolver(game)
     solver.run(iterations)
-    remarks.append("imperfect recall, NashConv by OpenSpiel: a lower bound")
     try:
         row.nash_conv = f"{pyspiel.nash_conv(game, solver.tabular_average_policy()):.1e}"
+        row.add_remark("imperfect recall, NashConv by OpenSpiel: a lower bound")
     except pyspiel.SpielError as error:
-        remarks[-1] = f"imperfect recall, OpenSpiel cannot evaluate it: {brief(error)}"
+        row.add_remark(f"imperfect recall, not evaluated by OpenSpiel: {brief(error)}")
 
 
-def brief(error: Exception, game: pyspiel.Game | None = None) -> str:
-    """Type and first clause of an error."""
-    text = str(error).removeprefix(str(game)).lstrip(": ")
-    text = re.sub(r"^\S+/(\S+\.(cc|h):\d+)", r"\1", text)
+def brief(error: Exception) -> str:
+    """Type and first clause of an error, without the game and history that it begins with."""
+    text = re.sub(r"^\S+/(?=\S+\.(cc|h):\d+)", "", str(error))
+    text = re.sub(r"^[a-z_\d]+\(.*?\)+(, history \[.*?\])?:? ", "", text, flags=re.DOTALL)
     clause = re.split(r"[;\n]|[.,:] ", text, maxsplit=1)[0]
-    return f"{type(error).__name__}: {textwrap.shorten(clause, 100)}"
-
-
-def answer() -> None:
-    """Tries the game `--only` and prints its row."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    importlib.import_module("open_spiel.python.games")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for name, text in SAMPLE_FILES.items():
-            pathlib.Path(name).write_text(text)
-        print("\n" + json.dumps(dataclasses.asdict(try_game(FLAGS.only, FLAGS.max_histories))))
-        os.chdir("/")
+    return f"{type(error).__name__}: {textwrap.shorten(clause, 120)}"
 
 
 # In the process that was started.
 
 
-def try_apart(name: str) -> Row:
+def try_apart(folder: str, name: str) -> Row:
     """The row of the game with this short name, from a process of its own."""
     text = SMALL.get(name, name)
     heavy = name in HEAVY or name.startswith("python_")
-    max_histories = min(FLAGS.max_histories, MAX_HISTORIES_OF_HEAVY_GAMES) if heavy else FLAGS.max_histories
-    command = [sys.executable, __file__, f"--only={text}", f"--max_histories={max_histories}"]
+    max_histories = min(FLAGS.max_histories, MAX_HISTORIES_OF_HEAVY) if heavy else FLAGS.max_histories
+    processes = multiprocessing.get_context("fork")  # the imports are done already
+    receiver, sender = processes.Pipe(duplex=False)
+    process = processes.Process(target=answer, args=(sender, folder, text, max_histories))
+    process.start()
+    sender.close()
     try:
-        result = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=FLAGS.time_limit, check=False
-        )
-    except subprocess.TimeoutExpired:
+        if receiver.poll(FLAGS.time_limit):
+            return receiver.recv()
         return Row(text, "hung", remark=f"no answer within {FLAGS.time_limit:g} s")
-    if result.returncode < 0:
-        return Row(text, "crashed", remark=signal.Signals(-result.returncode).name)
-    if result.returncode > 0:
-        return Row(text, "crashed", remark=textwrap.shorten(result.stderr.strip().rpartition("\n")[2], 100))
-    return Row(**json.loads(result.stdout.splitlines()[-1]))
+    except EOFError:
+        process.join()
+        code = process.exitcode or 0
+        return Row(text, "crashed", remark=signal.Signals(-code).name if code < 0 else f"exit code {code}")
+    finally:
+        process.kill()
+        process.join()
 
 
 def page(rows: list[Row]) -> str:
     """The rows as markdown."""
     counts = collections.Counter(row.outcome for row in rows)
     summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (*ANSWERS, *FAILURES) if counts[outcome])
-    lines = [" | ".join(cells(row)) for row in rows]
+    escaped = [[cell.replace("|", "\\|") for cell in row.cells()] for row in rows]
+    table = "".join(f"| `{game}` | {' | '.join(others)} |\n" for game, *others in escaped)
     return f"""# What becomes of OpenSpiel's games
 
 Made with open_spiel {importlib.metadata.version("open_spiel")} by
@@ -272,47 +293,39 @@ Made with open_spiel {importlib.metadata.version("open_spiel")} by
 
 * *solved*: by CFR+ through one of two doors, the *native* solver or, for games with imperfect recall, the *drop-in* one.
   NashConv is that of the average policy, in game units; it need not vanish unless two players play for a constant sum.
-  OpenSpiel finds the same for the exported policy in every native row with at most {LARGE} histories, unless it says otherwise.
-* *too large*: has more histories than the limit, and is told so.
-* *refused*: the error is shown.
+  OpenSpiel finds the same for the exported policy in every native row with at most {LARGE} histories that says nothing else.
+* *too large*: the error tells that there are more histories than the limit.
+* *refused*: the remark is the error.
 
 | {" | ".join(HEADER)} |
 |{"---|" * len(HEADER)}
-""" + "".join(f"| {line} |\n" for line in lines)
+{table}"""
 
 
-def cells(row: Row) -> list[str]:
-    """The row for a markdown table."""
-    game, *others = (cell.replace("|", "\\|") for cell in dataclasses.astuple(row))
-    return [f"`{game}`", *others]
-
-
-def sweep() -> int:
-    """Tries the games, prints and writes rows; returns the exit code."""
-    importlib.import_module("open_spiel.python.games")
-    known = pyspiel.registered_names()
-    names = FLAGS.games or known
-    if unknown := sorted(set(names) - set(known)):
-        print(f"error: no such game: {', '.join(unknown)}", file=sys.stderr)
-        return 2
+def sweep(names: list[str]) -> list[Row]:
+    """Tries the games and prints their rows."""
     rows = []
-    for name in names:
-        rows.append(try_apart(name))
-        print(" | ".join(dataclasses.astuple(rows[-1])), flush=True)
-    if FLAGS.output:
-        output = pathlib.Path(FLAGS.output)
-        unfinished = output.with_name(output.name + ".tmp")
-        unfinished.write_text(page(rows))
-        unfinished.replace(output)
-    return int(any(row.outcome in FAILURES for row in rows))
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in SAMPLE_FILES.items():
+            pathlib.Path(folder, file).write_text(text)
+        for name in names:
+            rows.append(try_apart(folder, name))
+            print(" | ".join(rows[-1].cells()), flush=True)
+    return rows
 
 
 def main(arguments: list[str]) -> None:
     """Is called by absl with flags parsed."""
-    if FLAGS.only is not None:
-        answer()
-    else:
-        sys.exit(sweep())
+    known = pyspiel.registered_names()
+    names = FLAGS.games or known
+    if unknown := sorted({*names, *arguments[1:]} - set(known)) or arguments[1:]:
+        sys.exit(f"error: no game is called {', '.join(unknown)}")
+    rows = sweep(names)
+    if FLAGS.output:
+        unfinished = pathlib.Path(FLAGS.output + ".tmp")
+        unfinished.write_text(page(rows))
+        unfinished.replace(FLAGS.output)
+    sys.exit(any(row.outcome in FAILURES for row in rows))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ import math
 import time
 from collections.abc import Iterator
 
-import tqdm
-
+from spiel_cfrplus.progress import Advance, progress_bar
 from spiel_cfrplus.solvers import Solver
 
 # Blocks of iterations grow until one takes this long.
@@ -85,11 +84,9 @@ def _rows(
     started = time.perf_counter()
     deadline = math.inf if time_limit is None else started + time_limit
     reports = _report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
-    with tqdm.tqdm(
-        total=num_iterations, unit=" iterations", unit_scale=True, delay=1, disable=None if progress else True
-    ) as bar:
+    with progress_bar(progress, unit="iterations", total=num_iterations) as advance:
         for report in reports:
-            _run_until(solver, report, deadline, bar)
+            _run_until(solver, report, deadline, advance)
             row = measure(solver, time.perf_counter() - started)
             yield row
             reached = target_nash_conv is not None and row.nash_conv <= target_nash_conv
@@ -118,7 +115,7 @@ def _report_iterations(done: int, last: int, every: int | None) -> list[int]:
     return sorted({iteration for iteration in due if done < iteration < last} | {last})
 
 
-def _run_until(solver: Solver, iteration: int, deadline: float, bar: tqdm.tqdm) -> None:
+def _run_until(solver: Solver, iteration: int, deadline: float, advance: Advance) -> None:
     """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
     block = 1
     while solver.iteration < iteration:
@@ -127,6 +124,6 @@ def _run_until(solver: Solver, iteration: int, deadline: float, bar: tqdm.tqdm) 
             return
         num_iterations = min(block, iteration - solver.iteration)
         solver.run(num_iterations)
-        bar.update(num_iterations)
+        advance(num_iterations)
         if time.perf_counter() - started < _SECONDS_PER_BLOCK:
             block *= 2

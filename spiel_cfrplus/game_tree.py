@@ -24,15 +24,16 @@ import dataclasses
 import functools
 import math
 import pickle
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyspiel
-import tqdm
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus.progress import Advance, progress_bar
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -42,6 +43,7 @@ NO_INFOSTATE = -1
 
 # Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
 _CHANCE_SUM_TOLERANCE = 1e-6
+_MOST_PLAYOUTS = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -79,7 +81,7 @@ class GameTree(Immutable):
 
     @classmethod
     def from_game(cls, game: pyspiel.Game, *, max_histories: int | None = None, progress: bool = False) -> GameTree:
-        """Walks the tree of `game`.
+        """Walks the tree of `game`, with one state alive for each ply of the current path.
 
         Args:
           game: any sequential game with explicit or no chance that has information-state strings.
@@ -94,8 +96,8 @@ class GameTree(Immutable):
         """
         check_game(game)
         builder = _TreeBuilder(game, max_histories)
-        with tqdm.tqdm(desc="walking", unit=" histories", unit_scale=True, delay=1, disable=None if progress else True) as bar:
-            builder.walk(bar)
+        with progress_bar(progress, unit="histories") as advance:
+            builder.walk(advance)
         return builder.finish()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -192,7 +194,7 @@ class _TreeBuilder:
         self._infostate_player = array.array("b")
         self._legal_actions: list[list[int]] = []
 
-    def walk(self, bar: tqdm.tqdm) -> None:
+    def walk(self, advance: Advance) -> None:
         """Visits all histories in preorder; at most one state for each ply of the current path is alive."""
         root = self._game.new_initial_state()
         # Histories with children still to visit: state, number, edges to them with the next one last.
@@ -214,7 +216,7 @@ class _TreeBuilder:
             if edges:
                 open_histories.append((state, number, edges))
             if number % 1024 == 0:
-                bar.update(number - bar.n)
+                advance(1024)
 
     def _visit(self, state: pyspiel.State, parent: int, action: int, probability: float) -> list[tuple[int, float]]:
         """Records a history and returns its edges, (action, chance probability), the first one last."""
@@ -263,7 +265,10 @@ class _TreeBuilder:
 
     def _visit_decision(self, state: pyspiel.State, player: int) -> tuple[int, list[int]]:
         """Returns the infostate of a decision history, a new one where needed, and its legal actions."""
-        key = state.information_state_string()
+        try:
+            key = state.information_state_string()
+        except (pyspiel.SpielError, NotImplementedError) as error:
+            raise _no_information_states(self._game, error) from error
         actions = state.legal_actions()
         infostate = self._infostate_of_key[player].get(key)
         if infostate is None:
@@ -348,21 +353,32 @@ def _check_game_type(game: pyspiel.Game) -> None:
 
 def _check_information_states(game: pyspiel.Game) -> None:
     """Asks for one string, since `provides_information_state_string` is wrong for some wrapped games."""
-    states = [game.new_initial_state()]
-    while states and states[-1].current_player() < 0:
-        state = states.pop()
-        if state.current_player() == CHANCE:
-            states.extend(state.child(action) for action, _ in state.chance_outcomes())
-    if not states:
+    state = _some_decision(game)
+    if state is None:
         return
-    state = states[-1]
     try:
         state.information_state_string()
     except (pyspiel.SpielError, NotImplementedError) as error:
-        raise ValueError(
-            f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
-            "apart. Implement information_state_string, or choose a game that provides it"
-        ) from error
+        raise _no_information_states(game, error) from error
+
+
+def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
+    """A decision near the root, if some of a few random chance playouts come to one."""
+    generator = random.Random(0)
+    for _ in range(_MOST_PLAYOUTS):
+        state = game.new_initial_state()
+        while state.current_player() == CHANCE and (outcomes := state.chance_outcomes()):
+            state.apply_action(generator.choice(outcomes)[0])
+        if state.current_player() >= 0:
+            return state
+    return None
+
+
+def _no_information_states(game: pyspiel.Game, error: Exception) -> ValueError:
+    return ValueError(
+        f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
+        "apart. Implement information_state_string, or choose a game that provides it"
+    )
 
 
 def _check_returns(tree: GameTree) -> None:

@@ -1,5 +1,7 @@
 """The walk of a game: what the arrays say, and which games are refused."""
 
+import threading
+
 import games
 import numpy as np
 import pyspiel
@@ -222,3 +224,16 @@ def test_a_chance_outcome_of_probability_zero_counts_for_nothing():
     # Equilibrium by hand, see the game.
     assert np.allclose(solver.average_profile().probabilities, [1, 3 / 5, 2 / 5, 1, 3 / 5, 2 / 5], atol=1e-3)
     assert evaluation.values == pytest.approx([1 / 5, -1 / 5], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["crazy_eights", "solitaire(depth_limit=25)"])
+def test_endless_dealing_before_the_first_decision_meets_the_limit(name):
+    # Chance may redeal for ever in the one, and has astronomically many ways to deal in the other.
+    with pytest.raises(ValueError, match=r"information-state strings|max_histories=1000"):
+        GameTree.from_game(pyspiel.load_game(name), max_histories=1000)
+
+
+def test_compiling_starts_no_thread():
+    before = threading.active_count()
+    GameTree.from_game(GAMES["kuhn_poker"](), progress=True)
+    assert threading.active_count() == before
