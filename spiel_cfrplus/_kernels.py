@@ -140,18 +140,35 @@ def next_strategy(treeplexes, player, cumulative_regrets, policy, reach):
 
 
 @jit
-def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, positive_factor, negative_factor):
-    """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
+def mean_utility(policy, utility, start, stop):
+    """What the policy earns at one infostate."""
+    value = 0.0
+    for s in range(start, stop):
+        value += policy[s] * utility[s]
+    return value
 
-    `utility` holds the gradient g on entry. On return `utility[ja]` is the counterfactual value g[ja] + V[rho(j, a)], and the
-    value of the whole strategy is added to the empty sequence. The table of each decision point then takes in its regrets, and
-    what is positive and what is negative in it is multiplied by the respective factor.
+
+@jit
+def counterfactual_values(treeplexes, player, policy, utility):
+    """Bottom-up: turns the gradient g in `utility` into counterfactual values g[ja] + V[rho(j, a)].
+
+    The value of the whole strategy is added to the empty sequence.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        value = 0.0
-        for s in range(start, stop):
-            value += policy[s] * utility[s]
+        utility[treeplexes.parent_sequence[j]] += mean_utility(policy, utility, start, stop)
+
+
+@jit
+def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, positive_factor, negative_factor):
+    """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
+
+    Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
+    positive and what is negative in it is multiplied by the respective factor.
+    """
+    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
+        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
+        value = mean_utility(policy, utility, start, stop)
         utility[treeplexes.parent_sequence[j]] += value
         for s in range(start, stop):
             regret = cumulative_regrets[s] + (utility[s] - value)

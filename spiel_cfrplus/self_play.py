@@ -7,14 +7,14 @@ One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
         R_p.observe_utility(g)
         x_p  <- R_p.next_strategy()
 
-With simultaneous updates all players observe before any of them moves on. `_kernels.self_play` is this loop, compiled; here its
-memory is laid out and its schedules are made.
+With simultaneous updates all players observe before any of them moves on. `SelfPlay` is this loop for any minimisers;
+`CompiledSelfPlay` lays out the memory and makes the schedules for `_kernels.self_play`, which is this loop for `CFR`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
+from spiel_cfrplus.regret_minimizers.simplex import RegretMinimizer
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 # Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
@@ -57,7 +58,83 @@ def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
 
 
 class SelfPlay:
-    """CFR for all players of a game.
+    """The setup for any minimisers, written out; iterations run in Python.
+
+    Attributes:
+      game: the compiled game.
+      minimizers: one for each player, each on the sequence-form polytope of the player's treeplex.
+      averaging, alternating: how it is played.
+      iteration: iterations done.
+      strategies: the current strategies in sequence form.
+      cumulative_strategies: their weighted sums.
+    """
+
+    def __init__(
+        self,
+        game: SequenceFormGame,
+        minimizers: Sequence[RegretMinimizer],
+        averaging: Averaging | None = None,
+        alternating: bool = True,
+    ):
+        """Asks every minimiser for its first strategy.
+
+        Args:
+          game: the compiled game.
+          minimizers: any objects with `next_strategy()` and `observe_utility(utility)`.
+          averaging: uniform by the paper's convention by default.
+          alternating: players move on in turn, player 0 first; otherwise all at once.
+
+        Raises:
+          ValueError: not one minimiser for each player.
+        """
+        if len(minimizers) != game.num_players:
+            raise ValueError(f"{game.tree.game} has {game.num_players} players, got {len(minimizers)} minimisers")
+        self.game = game
+        self.minimizers = tuple(minimizers)
+        self.averaging = Averaging() if averaging is None else averaging
+        self.alternating = alternating
+        self.iteration = 0
+        self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
+        self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
+
+    def run(self, num_iterations: int) -> None:
+        """Plays `num_iterations` more."""
+        for _ in range(checked_count(num_iterations)):
+            self._iterate()
+
+    def _iterate(self) -> None:
+        self.iteration += 1
+        self._average(0)
+        for player, minimizer in enumerate(self.minimizers):
+            minimizer.observe_utility(self.game.payoff_gradient(player, self.strategies))
+            if self.alternating:
+                self.strategies[player] = minimizer.next_strategy()
+        if not self.alternating:
+            self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
+        self._average(1)
+
+    def _average(self, which: int) -> None:
+        """Adds the current strategies to the averages of the players for whom it is time; see `Averaging.first_averaged`."""
+        (weight,) = self.averaging.weights(np.array([self.iteration]))
+        first_averaged = self.averaging.first_averaged(self.game.num_players, self.alternating)
+        for player in np.flatnonzero(first_averaged == which):
+            self.cumulative_strategies[player] += weight * self.strategies[player]
+
+    def current_policy(self) -> np.ndarray:
+        """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""
+        return self._policies(self.strategies)
+
+    def average_policy(self) -> np.ndarray:
+        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        return self._policies(self.cumulative_strategies)
+
+    def _policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
+        pairs = zip(self.game.treeplexes, strategies, strict=True)
+        return np.concatenate([treeplex.behavioural_policy(strategy) for treeplex, strategy in pairs])
+
+
+class CompiledSelfPlay:
+    """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
     Attributes:
       game: the compiled game.
@@ -129,7 +206,7 @@ class SelfPlay:
         return policy
 
 
-def _resume(options: tuple[Any, ...], *memory: np.ndarray) -> SelfPlay:
-    session = SelfPlay(*options)
+def _resume(options: tuple[Any, ...], *memory: np.ndarray) -> CompiledSelfPlay:
+    session = CompiledSelfPlay(*options)
     session.restore(*memory)
     return session

@@ -23,7 +23,7 @@ from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import SelfPlay, checked_count
+from spiel_cfrplus.self_play import CompiledSelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 
@@ -71,7 +71,7 @@ class Solver:
         if not isinstance(averaging, Averaging):
             raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
         self.game = compile_game(game)
-        self.self_play = SelfPlay(self.game, self.local_rule, averaging, alternating)
+        self.self_play = CompiledSelfPlay(self.game, self.local_rule, averaging, alternating)
 
     @property
     def iteration(self) -> int:

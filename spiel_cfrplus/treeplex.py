@@ -187,6 +187,20 @@ class Treeplex(Immutable):
         _kernels.match_all_regrets(self.arrays, 0, self._vector(sequence_form), policy)
         return policy
 
+    def counterfactual_values(self, policy: np.ndarray, utility: np.ndarray) -> np.ndarray:
+        """What each sequence leads to: g[ja] + V[rho(j, a)] (Lecture 8, Algorithm 1, lines 13 to 25).
+
+        Args:
+          policy: float64 (S,), a behavioural policy.
+          utility: float64 (S,), the gradient g.
+
+        Returns:
+          float64 (S,); at the empty sequence the value of the whole policy.
+        """
+        values = self._vector(utility)
+        _kernels.counterfactual_values(self.arrays, 0, self._vector(policy), values)
+        return values
+
     def uniform_policy(self) -> np.ndarray:
         """The behavioural policy that plays each action of a decision point equally often, float64 (S,)."""
         return self.behavioural_policy(np.zeros(self.num_sequences))

@@ -1,11 +1,30 @@
 """Regret minimisers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
-from spiel_cfrplus.regret_minimizers.cfr import CFR
+from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
     RegretMatching,
     RegretMatchingPlus,
 )
+from spiel_cfrplus.regret_minimizers.simplex import (
+    Hedge,
+    ProjectedGradientAscent,
+    RegretMinimizer,
+    SimplexRegretMatching,
+    project_onto_simplex,
+)
 
-__all__ = ["CFR", "DiscountedRegretMatching", "LocalRule", "RegretMatching", "RegretMatchingPlus"]
+__all__ = [
+    "CFR",
+    "ComposedCFR",
+    "DiscountedRegretMatching",
+    "Hedge",
+    "LocalRule",
+    "ProjectedGradientAscent",
+    "RegretMatching",
+    "RegretMatchingPlus",
+    "RegretMinimizer",
+    "SimplexRegretMatching",
+    "project_onto_simplex",
+]

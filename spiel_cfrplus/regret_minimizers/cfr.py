@@ -15,10 +15,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.simplex import RegretMinimizer
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -97,3 +100,61 @@ class CFR:
             negative,
         )
         self._memory.iteration[0] += 1
+
+
+class ComposedCFR:
+    """Algorithm 1 as it stands: CFR from any local minimisers, one for each decision point.
+
+    Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2). `CFR` is the
+    same with one rule of the regret-matching family everywhere, compiled.
+
+    Attributes:
+      treeplex: the decision problem.
+      local_minimizers: R_j for each decision point j.
+    """
+
+    def __init__(self, treeplex: Treeplex, local_minimizers: Callable[[int], RegretMinimizer] | Sequence[RegretMinimizer]):
+        """Takes or makes the local minimisers.
+
+        Args:
+          treeplex: the decision problem.
+          local_minimizers: a function that makes a minimiser for a number of actions, such as a class; or one minimiser for
+            each decision point, on the simplex over its actions. Any object with the two methods will do.
+
+        Raises:
+          ValueError: not one minimiser for each decision point.
+        """
+        if callable(local_minimizers):
+            counts = np.diff(treeplex.sequence_start).tolist()
+            local_minimizers = [local_minimizers(num_actions) for num_actions in counts]
+        if len(local_minimizers) != treeplex.num_decision_points:
+            raise ValueError(
+                f"{treeplex.num_decision_points} decision points need as many minimisers, got {len(local_minimizers)}"
+            )
+        self.treeplex = treeplex
+        self.local_minimizers = tuple(local_minimizers)
+        self._policy = treeplex.uniform_policy()
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, in sequence form, float64 (S,).
+
+        Raises:
+          ValueError: a local minimiser's strategy is not a distribution over the actions of its decision point.
+        """
+        for point, minimizer in enumerate(self.local_minimizers):
+            sequences = self.treeplex.sequences(point)
+            strategy = np.asarray(minimizer.next_strategy(), np.float64)
+            if strategy.shape != (len(sequences),) or not strategy.min() >= 0 or not abs(strategy.sum() - 1) <= 1e-9:
+                key = self.treeplex.infostate_keys[point]
+                raise ValueError(
+                    f"{minimizer!r} at infostate {key!r} gave {strategy}, no distribution over {len(sequences)} actions"
+                )
+            self._policy[sequences.start : sequences.stop] = strategy
+        return self.treeplex.sequence_form(self._policy)
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,)."""
+        values = self.treeplex.counterfactual_values(self._policy, utility)
+        for point, minimizer in enumerate(self.local_minimizers):
+            sequences = self.treeplex.sequences(point)
+            minimizer.observe_utility(values[sequences.start : sequences.stop])

@@ -1,0 +1,192 @@
+"""Self-play of any minimisers, and CFR composed from any local ones."""
+
+import functools
+
+import games
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cfrplus import Averaging, StrategyProfile, compile_game, evaluate, nash_conv
+from spiel_cfrplus.regret_minimizers import (
+    CFR,
+    ComposedCFR,
+    DiscountedRegretMatching,
+    Hedge,
+    ProjectedGradientAscent,
+    RegretMatching,
+    RegretMatchingPlus,
+    SimplexRegretMatching,
+)
+from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay
+
+KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
+LEDUC = compile_game(pyspiel.load_game("leduc_poker"))
+BIASED = compile_game(games.matrix_game([[2, -1, 0], [-1, 1, 3], [1, 0, -2]]))
+PREDICTIVE_PLUS = functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True)
+
+
+def compose(game, local):
+    return [ComposedCFR(treeplex, local) for treeplex in game.treeplexes]
+
+
+def average_nash_conv(session):
+    return nash_conv(session.game, StrategyProfile(session.game, session.average_policy()))
+
+
+@pytest.mark.parametrize("alternating", [True, False])
+@pytest.mark.parametrize(
+    ("game", "rule", "num_iterations"),
+    [
+        (KUHN, RegretMatching(), 200),
+        (KUHN, RegretMatchingPlus(), 200),
+        (KUHN, DiscountedRegretMatching(), 50),
+        (LEDUC, RegretMatching(), 20),
+        (LEDUC, RegretMatchingPlus(), 20),
+        (LEDUC, DiscountedRegretMatching(), 20),
+        pytest.param(LEDUC, RegretMatching(), 200, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_composed_cfr_in_written_out_self_play_equals_the_compiled_loop(game, rule, num_iterations, alternating):
+    averaging = Averaging(power=1)
+    compiled = CompiledSelfPlay(game, rule, averaging, alternating)
+    composed = SelfPlay(game, compose(game, functools.partial(SimplexRegretMatching, rule=rule)), averaging, alternating)
+    halfway = SelfPlay(game, [CFR(treeplex, rule) for treeplex in game.treeplexes], averaging, alternating)
+    for session in (compiled, composed, halfway):
+        session.run(num_iterations)
+        assert session.iteration == num_iterations
+    for session in (composed, halfway):
+        np.testing.assert_allclose(session.average_policy(), compiled.average_policy(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("game", "alternating", "expected"),
+    [
+        (KUHN, True, {2: 0.2789473684210526, 10: 0.032167195107546113, 50: 0.0002936915898188235, 200: 4.692695905553506e-06}),
+        (KUHN, False, {2: 0.65, 10: 0.1429823419869313, 50: 0.017897832644073648, 200: 0.0030246759190980677}),
+        (BIASED, True, {2: 1.8666666666666667, 10: 0.1218006922318233, 50: 0.013571228760232874, 200: 0.00018676961004014455}),
+    ],
+    ids=["kuhn-alternating", "kuhn-simultaneous", "matrix"],
+)
+def test_predictive_cfr_plus_follows_the_slow_implementation(game, alternating, expected):
+    # NashConv of averages with weights t ** 2, by a slow implementation that shares no code with this package.
+    session = SelfPlay(game, compose(game, PREDICTIVE_PLUS), Averaging(power=2), alternating)
+    for iteration, value in expected.items():
+        session.run(iteration - session.iteration)
+        assert average_nash_conv(session) == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("game", "rule", "power", "alternating", "expected"),
+    [
+        (KUHN, DiscountedRegretMatching(), 2, True, {2: 0.2833333333333333, 50: 0.006611603382823472}),
+        (KUHN, DiscountedRegretMatching(), 2, False, {2: 0.65, 50: 0.06425303838693193}),
+        (KUHN, DiscountedRegretMatching(1, 1), 1, True, {2: 0.3194444444444444, 50: 0.004563760721609355}),
+        (BIASED, DiscountedRegretMatching(), 2, True, {2: 1.8933333333333333, 50: 0.007000008012065432}),
+    ],
+)
+def test_discounted_cfr_follows_the_slow_implementation(game, rule, power, alternating, expected):
+    session = CompiledSelfPlay(game, rule, Averaging(power), alternating)
+    for iteration, value in expected.items():
+        session.run(iteration - session.iteration)
+        assert average_nash_conv(session) == pytest.approx(value, rel=1e-9)
+
+
+LOCAL_MINIMIZERS = {
+    "rm": SimplexRegretMatching,
+    "rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus()),
+    "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
+    "predictive rm+": PREDICTIVE_PLUS,
+    "hedge": functools.partial(Hedge, learning_rate=1.0),
+    "optimistic hedge": functools.partial(Hedge, learning_rate=1.0, optimistic=True),
+    "gradient": functools.partial(ProjectedGradientAscent, step_size=0.3),
+    "optimistic gradient": functools.partial(ProjectedGradientAscent, step_size=0.3, optimistic=True),
+}
+
+
+@pytest.mark.parametrize("alternating", [True, False])
+@pytest.mark.parametrize("local", LOCAL_MINIMIZERS.values(), ids=LOCAL_MINIMIZERS)
+def test_any_local_minimiser_solves_kuhn_poker(local, alternating):
+    session = SelfPlay(KUHN, compose(KUHN, local), alternating=alternating)
+    session.run(1000)
+    assert average_nash_conv(session) < 0.05
+
+
+def test_kinds_may_be_mixed_by_decision_point_and_by_player():
+    kinds = [*LOCAL_MINIMIZERS.values()][:6]
+    counts = np.diff(KUHN.treeplexes[0].sequence_start)
+    mixed = ComposedCFR(KUHN.treeplexes[0], [make(count) for make, count in zip(kinds, counts, strict=True)])
+    session = SelfPlay(KUHN, [mixed, CFR(KUHN.treeplexes[1])])
+    session.run(1000)
+    assert average_nash_conv(session) < 0.05
+
+
+class FollowTheLast:
+    """A user's own class, not a good one: plays the action that was best last time."""
+
+    def __init__(self, num_actions):
+        self.strategy = np.full(num_actions, 1 / num_actions)
+
+    def next_strategy(self):
+        return self.strategy
+
+    def observe_utility(self, utility):
+        self.strategy = np.eye(len(utility))[int(np.argmax(utility))]
+
+
+def test_a_class_with_the_two_methods_will_do():
+    session = SelfPlay(KUHN, compose(KUHN, FollowTheLast))
+    session.run(1)
+    # Player 0 best-responded to the uniform player 1, and player 1 to that: each action is the first best one, and values at an
+    # infostate are those of the uniform strategy below it. Holding the king and having passed, player 0 calls a bet.
+    king_passed = KUHN.treeplexes[0].infostate_keys.index("2pb")
+    call = KUHN.treeplexes[0].sequences(king_passed)[1]
+    assert session.minimizers[0].local_minimizers[king_passed].strategy.tolist() == [0, 1]
+    assert session.strategies[0][call] == session.strategies[0][KUHN.treeplexes[0].parent_sequence[king_passed]]
+    session.run(50)
+    assert average_nash_conv(session) < 11 / 12  # of the uniform policy
+
+
+def test_a_best_response_to_a_static_opponent_is_learned():
+    uniform = StrategyProfile.uniform(KUHN)
+    fixed, learner = uniform.sequence_form(1), CFR(KUHN.treeplexes[0])
+    earned = 0.0
+    for _ in range(500):
+        strategy = learner.next_strategy()
+        gradient = KUHN.payoff_gradient(0, [strategy, fixed])
+        earned += strategy @ gradient
+        learner.observe_utility(gradient)
+    # A best response to the uniform player 1 is worth 1/2 (OpenSpiel's best_response says so too).
+    assert evaluate(KUHN, uniform).best_response_values[0] == pytest.approx(0.5)
+    assert 0 <= 0.5 - earned / 500 < 0.01
+
+
+def test_three_players():
+    game = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
+    composed = SelfPlay(game, compose(game, functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus())))
+    compiled = CompiledSelfPlay(game, RegretMatchingPlus(), Averaging(), True)
+    composed.run(30)
+    compiled.run(30)
+    np.testing.assert_allclose(composed.average_policy(), compiled.average_policy(), rtol=0, atol=1e-12)
+
+
+class Broken(FollowTheLast):
+    def __init__(self, num_actions, strategy):
+        super().__init__(num_actions)
+        self.strategy = np.array(strategy)
+
+
+@pytest.mark.parametrize("strategy", [[1.0], [0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]], ids=str)
+def test_a_local_strategy_that_is_none_is_refused_by_name(strategy):
+    with pytest.raises(ValueError, match=r"Broken.* at infostate '0' gave .* no distribution over 2 actions"):
+        SelfPlay(KUHN, compose(KUHN, functools.partial(Broken, strategy=strategy)))
+
+
+def test_numbers_of_minimisers_must_fit():
+    with pytest.raises(ValueError, match="6 decision points need as many minimisers, got 1"):
+        ComposedCFR(KUHN.treeplexes[0], [SimplexRegretMatching(2)])
+    with pytest.raises(ValueError, match="has 2 players, got 1 minimisers"):
+        SelfPlay(KUHN, [CFR(KUHN.treeplexes[0])])
+    with pytest.raises(ValueError, match="must not be negative"):
+        SelfPlay(KUHN, compose(KUHN, SimplexRegretMatching)).run(-1)
