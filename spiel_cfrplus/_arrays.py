@@ -20,6 +20,7 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
     return result
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Immutable:
     """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""
 
@@ -30,7 +31,7 @@ class Immutable:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = [getattr(self, field.name) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
+        values = [getattr(self, field.name) for field in dataclasses.fields(self)]
         return _restore, (type(self), values)
 
 

@@ -23,7 +23,7 @@ from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import averaging, convergence, crosscheck, solvers
-from spiel_cfrplus.game_tree import check_game
+from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 FLAGS = flags.FLAGS

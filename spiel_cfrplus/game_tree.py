@@ -24,7 +24,6 @@ import dataclasses
 import functools
 import math
 import pickle
-import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +32,7 @@ import pyspiel
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus.game_checks import check_game, no_information_states
 from spiel_cfrplus.progress import Advance, progress_bar
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -43,7 +43,6 @@ NO_INFOSTATE = -1
 
 # Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
 _CHANCE_SUM_TOLERANCE = 1e-6
-_MOST_PLAYOUTS = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -268,7 +267,7 @@ class _TreeBuilder:
         try:
             key = state.information_state_string()
         except (pyspiel.SpielError, NotImplementedError) as error:
-            raise _no_information_states(self._game, error) from error
+            raise no_information_states(self._game, error) from error
         actions = state.legal_actions()
         infostate = self._infostate_of_key[player].get(key)
         if infostate is None:
@@ -322,63 +321,6 @@ class _TreeBuilder:
 
 def _at(state: pyspiel.State) -> str:
     return f"{state.get_game()}, history {state.history()}:"
-
-
-def check_game(game: pyspiel.Game) -> None:
-    """Refuses games that cannot be walked, before any walk.
-
-    Raises:
-      TypeError, ValueError: see `GameTree.from_game`.
-    """
-    _check_game_type(game)
-    _check_information_states(game)
-
-
-def _check_game_type(game: pyspiel.Game) -> None:
-    if not isinstance(game, pyspiel.Game):
-        raise TypeError(f"expected a pyspiel.Game, got {game!r}; load one with pyspiel.load_game(...)")
-    game_type = game.get_type()
-    if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
-        raise ValueError(
-            f"{game} has simultaneous moves ({game_type.dynamics}); convert it first: pyspiel.convert_to_turn_based(game)"
-        )
-    if game_type.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise ValueError(f"{game} is not a sequential game ({game_type.dynamics}); choose one, a mean-field game has no tree")
-    if game_type.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        raise ValueError(
-            f"{game} samples its chance moves ({game_type.chance_mode}); a tree needs every outcome and its probability: "
-            "choose an EXPLICIT_STOCHASTIC version of the game"
-        )
-
-
-def _check_information_states(game: pyspiel.Game) -> None:
-    """Asks for one string, since `provides_information_state_string` is wrong for some wrapped games."""
-    state = _some_decision(game)
-    if state is None:
-        return
-    try:
-        state.information_state_string()
-    except (pyspiel.SpielError, NotImplementedError) as error:
-        raise _no_information_states(game, error) from error
-
-
-def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
-    """A decision near the root, if some of a few random chance playouts come to one."""
-    generator = random.Random(0)
-    for _ in range(_MOST_PLAYOUTS):
-        state = game.new_initial_state()
-        while state.current_player() == CHANCE and (outcomes := state.chance_outcomes()):
-            state.apply_action(generator.choice(outcomes)[0])
-        if state.current_player() >= 0:
-            return state
-    return None
-
-
-def _no_information_states(game: pyspiel.Game, error: Exception) -> ValueError:
-    return ValueError(
-        f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
-        "apart. Implement information_state_string, or choose a game that provides it"
-    )
 
 
 def _check_returns(tree: GameTree) -> None:

@@ -132,7 +132,9 @@ class Solver:
 
         Args, errors: see `checkpoint.load`.
         """
-        return checkpoint.load(path, ALGORITHMS if cls is Solver else {cls.algorithm: cls}, game)  # type: ignore[return-value]
+        solver = checkpoint.load(path, ALGORITHMS if cls is Solver else {cls.algorithm: cls}, game)
+        assert isinstance(solver, cls)
+        return solver
 
 
 class CFRSolver(Solver):
