@@ -11,15 +11,23 @@ costs up to half the speed of these loops. Numbers are float64. No kernel alloca
 Sums run in index order without fastmath, so results do not depend on the machine.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 INDEX = np.uint32
 
-# Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
-jit = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The one way in which functions of this package are compiled: at their first call, cached on disk where that can be."""
+    # Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # neither the package's folder nor a user's cache can be written
+        return numba.njit(**options)(function)
 
 
 class TreeplexArrays(NamedTuple):

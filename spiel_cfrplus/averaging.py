@@ -34,6 +34,25 @@ from spiel_cfrplus._kernels import INDEX
 CONVENTIONS = ("paper", "openspiel")
 
 
+# Sums of some thousand numbers of this size still fit a float64.
+_LARGEST_WEIGHT = 1e300
+
+
+def power_weights(iterations: np.ndarray, power: float) -> np.ndarray:
+    """Iteration ** power, float64.
+
+    Raises:
+      ValueError: the result is not a number, or too large to be summed.
+    """
+    with np.errstate(over="ignore"):
+        weights = np.asarray(iterations, np.float64) ** power
+    too_large = ~(weights <= _LARGEST_WEIGHT)
+    if too_large.any():
+        first = iterations[np.argmax(too_large)]
+        raise ValueError(f"the averaging weights t ** {power} are too large for a float64 sum from iteration {first} on")
+    return weights
+
+
 @dataclasses.dataclass(frozen=True)
 class Averaging:
     """Weights i ** power under one of the `CONVENTIONS`.
@@ -56,8 +75,12 @@ class Averaging:
             raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
 
     def weights(self, iterations: np.ndarray) -> np.ndarray:
-        """The weight that each of `iterations` (1, 2, ...) adds to the average, float64."""
-        return np.asarray(iterations, np.float64) ** self.power
+        """The weight that each of `iterations` (1, 2, ...) adds to the average, float64.
+
+        Raises:
+          ValueError: a weight is too large to be summed.
+        """
+        return power_weights(iterations, self.power)
 
     def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:
         """For each player the superscript of the first strategy that is averaged, 0 or 1, uint32 (n,)."""

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import os
 import pathlib
-import tempfile
+import secrets
 import zipfile
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
     """
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
-    path = pathlib.Path(path)
+    path = pathlib.Path(path).resolve()  # what a link points to is replaced, not the link
     memory = solver.self_play.memory
     options = {
         "format": FORMAT,
@@ -46,9 +46,9 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "game": str(solver.game.tree.game),
         "fingerprint": solver.game.fingerprint,
     }
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".checkpoint-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with open(temporary, "xb") as file:
             np.savez(
                 file,
                 options=np.array(json.dumps(options)),
@@ -60,7 +60,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        pathlib.Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -81,7 +81,7 @@ def load(
       OSError: the file cannot be read.
       ValueError: it is not a checkpoint, or of another algorithm or game; or its game cannot be loaded by its string.
     """
-    options, arrays = _read(path)
+    options, arrays = read(path)
     solver_type = solver_types.get(options["algorithm"])
     if solver_type is None or solver_type.__name__ != options["solver"]:
         expected = ", ".join(solver_type.__name__ for solver_type in solver_types.values())
@@ -99,7 +99,15 @@ def load(
     return solver
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The options and the arrays in a checkpoint.
+
+    Raises:
+      OSError: the file cannot be read.
+      ValueError: it is not a checkpoint.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged (no regular file)")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("cumulative_regrets", "cumulative_policy", "iteration")}

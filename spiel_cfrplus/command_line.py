@@ -10,8 +10,10 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import math
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from typing import NoReturn
@@ -21,8 +23,9 @@ import pyspiel
 import tqdm
 from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, convergence, crosscheck, solvers
+from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, solvers
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
@@ -33,7 +36,7 @@ importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Pyth
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
 flags.DEFINE_enum("algorithm", "cfr+", list(solvers.ALGORITHMS), "What to run.")
-flags.DEFINE_integer("iterations", None, "Iterations to do; by default 10000, and 50 with --crosscheck.", lower_bound=1)
+flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
 flags.DEFINE_integer(
     "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", lower_bound=1
 )
@@ -55,6 +58,7 @@ _VERIFY_TOLERANCE = 1e-9
 
 _EXIT_DISAGREEMENT = 1
 _EXIT_USAGE = 2
+_EXIT_OUTPUT = 74
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
 
@@ -65,9 +69,17 @@ class UsageError(Exception):
 
 def main() -> None:
     """Entry point of `scripts/run.py` and of the installed command."""
+    _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
     app.run(_run, flags_parser=_parse_flags)
+
+
+def _replace_closed_streams() -> None:
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+            setattr(sys, name, os.fdopen(descriptor, "w"))
 
 
 def _parse_flags(arguments: list[str]) -> list[str]:
@@ -79,25 +91,32 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 def _run(arguments: list[str]) -> None:
     try:
-        if len(arguments) > 1:
-            raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
-        _check_flags_have_effect()
-        alternating = _alternating()
-        game = _compile(_load_game(FLAGS.game, FLAGS.players))
-        if FLAGS.crosscheck:
-            sys.exit(_crosscheck(game, alternating))
-        solver = _make_solver(game, alternating)
+        sys.exit(_job(arguments))
     except UsageError as error:
         _exit_with_usage_error(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(_EXIT_INTERRUPTED)
-    try:
-        sys.exit(_solve(solver))
-    except BrokenPipeError:
-        # Whoever read the rows has had enough. Nothing more can be written, at exit neither.
+    except OSError as error:
+        # Nothing more can be written to the output, not even what is buffered at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(_EXIT_BROKEN_PIPE)
+        if isinstance(error, BrokenPipeError):  # whoever read the rows has had enough
+            sys.exit(_EXIT_BROKEN_PIPE)
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(_EXIT_OUTPUT)
+
+
+def _job(arguments: list[str]) -> int:
+    if len(arguments) > 1:
+        raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
+    _check_flags()
+    alternating = _alternating()
+    game = _load_game(FLAGS.game.strip(), FLAGS.players)
+    _check_checkpoint(alternating)
+    compiled = _compile(game)
+    exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve(_make_solver(compiled, alternating))
+    sys.stdout.flush()
+    return exit_code
 
 
 def _exit_with_usage_error(error: Exception) -> NoReturn:
@@ -109,7 +128,11 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _check_flags_have_effect() -> None:
+def _check_flags() -> None:
+    for name in ("target_nash_conv", "time_limit", "tolerance"):
+        value = FLAGS[name].value
+        if value is not None and math.isnan(value):
+            raise UsageError(f"--{name}=nan is not a number")
     if FLAGS.crosscheck:
         for name in ("averaging", "checkpoint", "print_freq", "target_nash_conv", "time_limit"):
             if FLAGS[name].present:
@@ -129,13 +152,14 @@ def _load_game(name: str, players: int | None) -> pyspiel.Game:
     short_name = name.partition("(")[0].strip()
     known = pyspiel.registered_names()
     if short_name not in known:
-        nearest = difflib.get_close_matches(short_name, known, n=3) or known
-        raise UsageError(f"unknown game {short_name!r}; did you mean {', '.join(nearest)}?")
+        wanted = short_name.lower()
+        nearest = difflib.get_close_matches(wanted, known, n=3) + [name for name in known if wanted and wanted in name]
+        raise UsageError(f"unknown game {short_name!r}; did you mean {', '.join(dict.fromkeys(nearest or known))}?")
     try:
         with _silent_stderr():  # OpenSpiel prints what it throws
             parameters = pyspiel.game_parameters_from_string(name)
-            if players is not None:
-                parameters["players"] = players
+            if players is not None and parameters.setdefault("players", players) != players:
+                raise UsageError(f"--players={players} contradicts --game={name}")
             game = pyspiel.load_game(parameters.pop("name"), parameters)
     except (pyspiel.SpielError, RuntimeError, ValueError) as error:
         raise UsageError(f"cannot load {name!r}: {_first_line(error)}") from error
@@ -173,20 +197,35 @@ def _compile(game: pyspiel.Game) -> SequenceFormGame:
     return compiled
 
 
+def _check_checkpoint(alternating: bool) -> None:
+    """Finds out before any work whether the checkpoint can be resumed from, or written."""
+    path = FLAGS.checkpoint
+    if path is None:
+        return
+    if not path:
+        raise UsageError("--checkpoint needs the name of a file")
+    folder = os.path.dirname(os.path.realpath(path))
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+        if not os.path.lexists(path):
+            open(path, "xb").close()
+            os.unlink(path)
+        elif os.path.exists(path):
+            options, _ = checkpoint.read(path)
+            saved = (options["algorithm"], options["alternating"], options["averaging"]["convention"])
+            if saved != (FLAGS.algorithm, alternating, FLAGS.averaging):
+                raise UsageError(f"{path} was saved with (algorithm, alternating, averaging) = {saved}; pass the same flags")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--checkpoint={path}: {error}") from error
+
+
 def _make_solver(game: SequenceFormGame, alternating: bool) -> solvers.Solver:
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        if FLAGS.checkpoint is not None and not os.path.isdir(os.path.dirname(os.path.abspath(FLAGS.checkpoint))):
-            raise UsageError(f"--checkpoint={FLAGS.checkpoint}: there is no such folder")
         return solvers.ALGORITHMS[FLAGS.algorithm](game, alternating=alternating, averaging=FLAGS.averaging)
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(str(error)) from error
-    saved = (solver.algorithm, solver.alternating, solver.averaging.convention)
-    if saved != (FLAGS.algorithm, alternating, FLAGS.averaging):
-        raise UsageError(
-            f"{FLAGS.checkpoint} was saved with (algorithm, alternating, averaging) = {saved}; pass the same flags"
-        )
     print(f"resumed from {FLAGS.checkpoint} at iteration {solver.iteration}")
     return solver
 
@@ -234,10 +273,9 @@ def _verify(solver: solvers.Solver) -> int:
     """Evaluates the exported policy with OpenSpiel; returns the exit code."""
     ours = solver.nash_conv()
     try:
-        table = solver.average_policy()
-        theirs = pyspiel.nash_conv(solver.game.tree.game, openspiel_policy.python_policy_to_pyspiel_policy(table))
+        theirs = _openspiel_nash_conv(solver.game.tree.game, solver.average_policy())
     except (ValueError, pyspiel.SpielError) as error:
-        print(f"not verified with OpenSpiel: {_first_line(error)}")
+        print(f"not verified with OpenSpiel: {' '.join(str(error).split())}")
         return 0
     print(f"NashConv of the average policy: {ours!r}")
     print(f"by OpenSpiel, of the exported TabularPolicy: {theirs!r} (difference {abs(ours - theirs):.1e})")
@@ -246,6 +284,15 @@ def _verify(solver: solvers.Solver) -> int:
         return 0
     print("error: OpenSpiel disagrees", file=sys.stderr)
     return _EXIT_DISAGREEMENT
+
+
+def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPolicy) -> float:
+    """By OpenSpiel's C++ evaluator, or by its slower Python one where the table's keys are not those of C++."""
+    try:
+        with _silent_stderr():
+            return pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table))
+    except pyspiel.SpielError:
+        return float(exploitability.nash_conv(game, table))
 
 
 def _crosscheck(game: SequenceFormGame, alternating: bool) -> int:

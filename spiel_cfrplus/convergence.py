@@ -65,11 +65,14 @@ def convergence(
       progress: show a progress bar on standard error, if that is a terminal.
 
     Raises:
-      ValueError: `num_iterations` or `report_every` is not positive.
+      ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN.
     """
     for name, number in (("num_iterations", num_iterations), ("report_every", report_every)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be positive, got {number}")
+    for name, limit in (("target_nash_conv", target_nash_conv), ("time_limit", time_limit)):
+        if limit is not None and math.isnan(limit):
+            raise ValueError(f"{name} is not a number")
     return _rows(solver, num_iterations, report_every, target_nash_conv, time_limit, progress)
 
 

@@ -43,6 +43,8 @@ NO_INFOSTATE = -1
 
 # Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
 _CHANCE_SUM_TOLERANCE = 1e-6
+# Regrets, sums of millions of returns, must fit a float64.
+_LARGEST_RETURN = 1e300
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -248,7 +250,13 @@ class _TreeBuilder:
                 "simultaneous moves with pyspiel.convert_to_turn_based(game)"
             )
         self._terminal.append(len(self._parent))
-        self._returns.extend(state.returns())
+        returns = state.returns()
+        try:
+            self._returns.extend(returns)
+        except TypeError as error:
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not a list of numbers") from error
+        if len(self._returns) != len(self._terminal) * self._game.num_players():
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not one number for each player")
 
     def _visit_chance(self, state: pyspiel.State) -> list[tuple[int, float]]:
         outcomes = state.chance_outcomes()
@@ -289,6 +297,8 @@ class _TreeBuilder:
             raise ValueError(
                 f"{_at(state)} information_state_string changes between two calls; it must be a function of the history"
             )
+        if len(set(actions)) < len(actions):
+            raise ValueError(f"{_at(state)} player {player} has the legal actions {actions}, one of them twice")
         if not actions:
             raise ValueError(
                 f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
@@ -324,7 +334,9 @@ def _at(state: pyspiel.State) -> str:
 
 
 def _check_returns(tree: GameTree) -> None:
-    bad = np.flatnonzero(~np.isfinite(tree.returns).all(axis=1))
+    bad = np.flatnonzero(~(np.abs(tree.returns) <= _LARGEST_RETURN).all(axis=1))
     if len(bad):
-        history = list(tree.history_actions(tree.terminal[bad[0]]))
-        raise ValueError(f"{tree.game}, history {history}: returns() are {tree.returns[bad[0]].tolist()}, not finite numbers")
+        history, returns = list(tree.history_actions(tree.terminal[bad[0]])), tree.returns[bad[0]].tolist()
+        raise ValueError(
+            f"{tree.game}, history {history}: returns() are {returns}, not finite numbers up to {_LARGEST_RETURN:g}"
+        )

@@ -33,6 +33,10 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.sequence_form import SequenceFormGame
+from spiel_cfrplus.treeplex import Treeplex
+
+# Policies from float32 networks miss 1 by this much.
+PROBABILITY_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,6 +47,10 @@ class StrategyProfile(Immutable):
       game: the compiled game.
       probabilities: float64 (S,), read-only: for each sequence of all players the probability of its action at its
         infostate; 1 at empty sequences.
+
+    Raises:
+      ValueError: wrong shape; or the numbers at an infostate are negative, not finite or do not sum to 1, each within
+        `PROBABILITY_TOLERANCE`.
     """
 
     game: SequenceFormGame
@@ -52,6 +60,8 @@ class StrategyProfile(Immutable):
         probabilities = frozen(self.probabilities, np.float64)
         if probabilities.shape != (self.game.num_sequences,):
             raise ValueError(f"expected one number for each of {self.game.num_sequences} sequences, got {probabilities.shape}")
+        for treeplex, own in zip(self.game.treeplexes, self.game.player_slices, strict=True):
+            _check_distributions(self.game, treeplex, probabilities[own])
         object.__setattr__(self, "probabilities", probabilities)
 
     @classmethod
@@ -108,6 +118,22 @@ class StrategyProfile(Immutable):
         return result
 
 
+def _check_distributions(game: SequenceFormGame, treeplex: Treeplex, probabilities: np.ndarray) -> None:
+    if treeplex.num_decision_points == 0:
+        return
+    with np.errstate(invalid="ignore"):  # infinities of both signs
+        sums = np.add.reduceat(probabilities, treeplex.sequence_start[:-1])
+    least = np.minimum.reduceat(probabilities, treeplex.sequence_start[:-1])
+    bad = np.flatnonzero(~((np.abs(sums - 1) <= PROBABILITY_TOLERANCE) & (least >= -PROBABILITY_TOLERANCE)))
+    if len(bad):
+        point = int(bad[0])
+        answer = probabilities[slice(*treeplex.sequence_start[point : point + 2])].tolist()
+        raise ValueError(
+            f"{game.tree.game}: the policy of player {treeplex.player} is not a probability distribution at infostate "
+            f"{treeplex.infostate_keys[point]!r}: {answer} sums to {sums[point]}"
+        )
+
+
 class TabularTable:
     """`TabularPolicy(game)` made from a `GameTree`, and the row of each infostate in it.
 
@@ -126,6 +152,7 @@ class TabularTable:
         return cls._of_tree[tree]
 
     def __init__(self, tree: GameTree):
+        _check_fits_tables(tree)
         # TabularPolicy takes a state for each row and sorts by the text of its history. Of all the histories of an infostate it
         # would keep the first in that order, so one state per infostate gives the same table as all states.
         histories = _first_histories_by_text(tree)
@@ -133,11 +160,17 @@ class TabularTable:
         state_of = dict(zip(ascending.tolist(), (state for _, state in tree.states(histories[ascending])), strict=True))
         states = [state_of[infostate] for infostate in range(tree.num_infostates)]
         self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
+        if self.template.state_in is not None:
+            self.template.state_in.flags.writeable = False  # large, hence shared
         self.rows = np.array([self.template.state_index(state) for state in states], np.int64)
 
     def new_policy(self) -> openspiel_policy.TabularPolicy:
-        """A uniform policy with an array of its own; what never changes is shared with the template."""
+        """A uniform policy that owns all that can be written to but the states."""
         policy = self.template.__copy__()
+        policy.legal_actions_mask = self.template.legal_actions_mask.copy()
+        policy.state_lookup = dict(self.template.state_lookup)
+        policy.states_per_player = [list(keys) for keys in self.template.states_per_player]
+        policy.states = list(self.template.states)
         # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
         policy._random_state = np.random.RandomState()
         return policy
@@ -166,6 +199,18 @@ def _ranks_by_text(tree: GameTree) -> np.ndarray:
     ranks[by_parent] = 1 + before - before[first_sibling]
     _kernels.add_parents(tree.parent, ranks)
     return ranks
+
+
+def _check_fits_tables(tree: GameTree) -> None:
+    if tree.num_infostates == 0:
+        raise ValueError(f"{tree.game}: nobody ever decides anything, and OpenSpiel has no tables without rows")
+    num_actions = tree.game.num_distinct_actions()
+    strange = tree.legal_actions[(tree.legal_actions < 0) | (tree.legal_actions >= num_actions)]
+    if len(strange):
+        raise ValueError(
+            f"{tree.game}: action {strange[0]} is legal, but OpenSpiel's tables have columns for actions 0 to "
+            f"{num_actions - 1}; mend num_distinct_actions of the game, or use StrategyProfile itself"
+        )
 
 
 def _check_distinct_rows(tree: GameTree, rows: np.ndarray) -> None:

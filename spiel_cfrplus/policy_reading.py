@@ -13,13 +13,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cfrplus.policies import StrategyProfile
+from spiel_cfrplus.policies import PROBABILITY_TOLERANCE, StrategyProfile
 from spiel_cfrplus.sequence_form import SequenceFormGame
-
-# Policies from float32 networks miss 1 by this much.
-PROBABILITY_TOLERANCE = 1e-6
-
-ActionProbabilities = Mapping[int, float]
 
 
 def read_policy(game: SequenceFormGame, policy: Any) -> StrategyProfile:
@@ -33,14 +28,15 @@ def read_policy(game: SequenceFormGame, policy: Any) -> StrategyProfile:
 
     Raises:
       TypeError: not a policy.
-      ValueError: a profile of another game; the wrong number of policies; an infostate is missing; probabilities there are
-        negative, not finite, do not sum to 1 within `PROBABILITY_TOLERANCE` or lie on illegal actions; or they differ between
-        two histories of one infostate.
+      ValueError: a profile of another game; the wrong number of policies; an infostate is missing; what is said of it is not
+        a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
     """
     if isinstance(policy, StrategyProfile):
-        if policy.game is not game:
-            raise ValueError(f"this profile was made for another compilation ({policy.game.tree.game}) than {game.tree.game}")
-        return policy
+        if policy.game is game:
+            return policy
+        if policy.game.fingerprint != game.fingerprint:
+            raise ValueError(f"this profile was made for another game, {policy.game.tree.game}, than {game.tree.game}")
+        return StrategyProfile(game, policy.probabilities)
     per_player = policy if isinstance(policy, Sequence) and not isinstance(policy, str) else [policy] * game.num_players
     if len(per_player) != game.num_players:
         raise ValueError(f"{game.tree.game} has {game.num_players} players, got {len(per_player)} policies")
@@ -68,8 +64,10 @@ def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray
 
 
 def _answers_from_table(policy: openspiel_policy.TabularPolicy) -> bool:
-    """Whether the array says it all: a subclass may compute its answers."""
-    return type(policy).action_probabilities is openspiel_policy.TabularPolicy.action_probabilities
+    """Whether the array says it all: a subclass, or somebody who patched the object, may compute its answers."""
+    methods = ("action_probabilities", "policy_for_key", "_state_key")
+    plain = openspiel_policy.TabularPolicy
+    return all(getattr(type(policy), name) is getattr(plain, name) and name not in vars(policy) for name in methods)
 
 
 def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> np.ndarray:
@@ -79,19 +77,18 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
         rows = np.array([policy.state_lookup[key] for key in keys], np.int64)
     except KeyError as error:
         raise ValueError(_missing(game, player, error.args[0])) from error
-    table = policy.action_probability_array
-    if treeplex.actions.max() >= table.shape[1]:
-        raise ValueError(f"{game.tree.game} has more actions than the {table.shape[1]} columns of the policy's table")
-    points = treeplex.decision_point_of[1:]
-    probabilities = np.ones(treeplex.num_sequences)
-    probabilities[1:] = table[rows[points], treeplex.actions[1:]]
+    table = np.asarray(policy.action_probability_array, np.float64)
+    size = (int(rows.max(initial=-1)) + 1, int(treeplex.actions.max()) + 1)
+    if table.ndim != 2 or table.shape[0] < size[0] or table.shape[1] < size[1]:
+        raise ValueError(f"{game.tree.game}: the policy's table has shape {table.shape}, player {player} needs at least {size}")
+    points, actions = treeplex.decision_point_of[1:], treeplex.actions[1:]
     illegal = np.array(table[rows])
-    illegal[points, treeplex.actions[1:]] = 0
+    illegal[points, actions] = 0
     bad_points, bad_actions = np.nonzero(illegal)
     if len(bad_points):
         point, action = int(bad_points[0]), int(bad_actions[0])
         raise ValueError(_illegal(game, player, point, action, illegal[point, action]))
-    return _checked(game, player, probabilities)
+    return np.concatenate([[1.0], table[rows[points], actions]])
 
 
 def _table_keys(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> list[str]:
@@ -108,11 +105,11 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
     for point, key in enumerate(treeplex.infostate_keys):
         if key not in policy:
             raise ValueError(_missing(game, player, key))
-        _place(game, player, point, dict(policy[key]), probabilities)
-    return _checked(game, player, probabilities)
+        _place(game, player, point, policy[key], probabilities)
+    return probabilities
 
 
-def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], ActionProbabilities]) -> np.ndarray:
+def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], Any]) -> np.ndarray:
     tree, keys = game.tree, game.treeplexes[player].infostate_keys
     treeplex = game.treeplexes[player]
     point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
@@ -137,36 +134,28 @@ def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspi
             )
         if point not in asked_at:
             asked_at[point] = history
-    return _checked(game, player, probabilities)
+    return probabilities
 
 
-def _place(game: SequenceFormGame, player: int, point: int, answer: ActionProbabilities, probabilities: np.ndarray) -> None:
+def _place(game: SequenceFormGame, player: int, point: int, answer: Any, probabilities: np.ndarray) -> None:
     """Writes the answer for a decision point; legal actions it leaves out have probability 0."""
     treeplex = game.treeplexes[player]
     sequences = treeplex.sequences(point)
+    key = treeplex.infostate_keys[point]
     legal = [int(action) for action in treeplex.actions[sequences.start : sequences.stop]]
-    for action, probability in answer.items():
+    try:
+        pairs = list(answer.items() if isinstance(answer, Mapping) else answer)
+        by_action = {action: float(probability) for action, probability in pairs}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{game.tree.game}: the policy of player {player} at infostate {key!r} is {answer!r}, not probabilities by action"
+        ) from error
+    if len(by_action) < len(pairs):
+        raise ValueError(f"{game.tree.game}: {answer!r} at infostate {key!r} names an action twice")
+    for action, probability in by_action.items():
         if action not in legal and probability != 0:
             raise ValueError(_illegal(game, player, point, action, probability))
-    probabilities[sequences.start : sequences.stop] = [answer.get(action, 0.0) for action in legal]
-
-
-def _checked(game: SequenceFormGame, player: int, probabilities: np.ndarray) -> np.ndarray:
-    treeplex = game.treeplexes[player]
-    if treeplex.num_decision_points == 0:
-        return probabilities
-    with np.errstate(invalid="ignore"):  # infinities of both signs
-        sums = np.add.reduceat(probabilities, treeplex.sequence_start[:-1])
-    least = np.minimum.reduceat(probabilities, treeplex.sequence_start[:-1])
-    bad = np.flatnonzero(~((np.abs(sums - 1) <= PROBABILITY_TOLERANCE) & (least >= 0)))
-    if len(bad):
-        point = int(bad[0])
-        answer = probabilities[slice(*treeplex.sequence_start[point : point + 2])].tolist()
-        raise ValueError(
-            f"{game.tree.game}: the policy of player {player} is not a probability distribution at infostate "
-            f"{treeplex.infostate_keys[point]!r}: {answer} sums to {sums[point]}"
-        )
-    return probabilities
+    probabilities[sequences.start : sequences.stop] = [by_action.get(action, 0.0) for action in legal]
 
 
 def _missing(game: SequenceFormGame, player: int, key: str) -> str:

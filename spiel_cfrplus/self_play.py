@@ -85,16 +85,21 @@ class SelfPlay:
           alternating: players move on in turn, player 0 first; otherwise all at once.
 
         Raises:
-          ValueError: not one minimiser for each player.
+          ValueError: not one minimiser for each player, or a first strategy that is none of that player's.
         """
-        if len(minimizers) != game.num_players:
-            raise ValueError(f"{game.tree.game} has {game.num_players} players, got {len(minimizers)} minimisers")
+        if len(minimizers) != game.num_players or len(set(map(id, minimizers))) < len(minimizers):
+            raise ValueError(f"{game.tree.game} needs {game.num_players} minimisers of their own, got {minimizers!r}")
         self.game = game
         self.minimizers = tuple(minimizers)
         self.averaging = Averaging() if averaging is None else averaging
         self.alternating = alternating
         self.iteration = 0
         self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
+        for treeplex, strategy in zip(game.treeplexes, self.strategies, strict=True):
+            if not treeplex.contains(strategy):
+                raise ValueError(
+                    f"the minimiser of player {treeplex.player} plays no sequence-form strategy of {game.tree.game}"
+                )
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
 
     def run(self, num_iterations: int) -> None:

@@ -12,9 +12,11 @@ True
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import ClassVar, Self
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -36,6 +38,8 @@ class Solver:
 
     Policies that a solver returns are snapshots: later iterations do not change them. Every infostate is covered from the
     start; where a player has never come, its average policy is uniform.
+
+    One solver is for one thread; solvers in several threads may share a compiled game, and iterate at the same time.
 
     Attributes:
       game: the compiled game; give it to another solver to save the walk.
@@ -63,15 +67,20 @@ class Solver:
           averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
 
         Raises:
-          TypeError: `averaging` is neither.
+          TypeError: `averaging` is neither, or `alternating` is no bool.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         if isinstance(averaging, str):
             averaging = Averaging(self.averaging_power, averaging)
         if not isinstance(averaging, Averaging):
             raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
+        if not isinstance(alternating, bool | np.bool_):
+            raise TypeError(f"alternating must be True or False, got {alternating!r}")
         self.game = compile_game(game)
-        self.self_play = CompiledSelfPlay(self.game, self.local_rule, averaging, alternating)
+        self.self_play = CompiledSelfPlay(self.game, self.local_rule, averaging, bool(alternating))
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
 
     @property
     def iteration(self) -> int:

@@ -123,7 +123,7 @@ class _TreeState(pyspiel.State):
 
     def returns(self) -> list[float]:
         node = self._place.node
-        return list(node.returns) if isinstance(node, End) else [0.0] * self.num_players()
+        return copy.copy(node.returns) if isinstance(node, End) else [0.0] * self.num_players()
 
     def __str__(self) -> str:
         return str(self.history())
@@ -336,6 +336,11 @@ def bad_chance_game(probabilities: Sequence[float], children: Sequence[Node] | N
 def bad_returns_game(value: float) -> pyspiel.Game:
     """Player 0's action 1 returns `value` to player 0 and its negative to player 1."""
     return python_game("test_bad_returns", Turn(0, "pick", {0: End([1, -1]), 1: End([value, -value])}))
+
+
+def wrong_returns_game(returns: Any) -> pyspiel.Game:
+    """`State.returns()` is `returns`, whatever that is, at every end."""
+    return python_game("test_wrong_returns", Turn(0, "pick", {0: End(returns), 1: End(returns)}))
 
 
 def mentions(*words: str) -> str:

@@ -4,9 +4,11 @@ Everything works on the `Node` trees that `games.tree_of` reads from OpenSpiel s
 from infostates (player, string) to {action: probability}.
 """
 
+import functools
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,15 @@ def branches(node: Turn | Chance, policy: Policy) -> list[tuple[float, Node]]:
     return [(policy[node.player, node.key][action], child) for action, child in node.children.items()]
 
 
+def plain_sum(values: Iterable[float]) -> float:
+    """From left to right, rounding at each step, as OpenSpiel does; since Python 3.12 `sum` compensates and breaks ties."""
+    return functools.reduce(operator.add, values, 0.0)
+
+
 def expected_value(node: Node, policy: Policy, player: int) -> float:
     if isinstance(node, End):
         return node.returns[player]
-    return sum(probability * expected_value(child, policy, player) for probability, child in branches(node, policy))
+    return plain_sum(probability * expected_value(child, policy, player) for probability, child in branches(node, policy))
 
 
 # CFR.
@@ -59,12 +66,12 @@ def counterfactual_values(root: Node, policy: Policy, player: int) -> dict[Infos
         if isinstance(node, End):
             return node.returns[player]
         if isinstance(node, Chance) or node.player != player:
-            return sum(p * visit(child, others_reach * p) for p, child in branches(node, policy))
+            return plain_sum(p * visit(child, others_reach * p) for p, child in branches(node, policy))
         infostate = (player, node.key)
         values = {action: visit(child, others_reach) for action, child in node.children.items()}
         for action, value in values.items():
             table[infostate][action] += others_reach * value
-        return sum(policy[infostate][action] * value for action, value in values.items())
+        return plain_sum(policy[infostate][action] * value for action, value in values.items())
 
     visit(root, 1.0)
     return table
@@ -72,7 +79,7 @@ def counterfactual_values(root: Node, policy: Policy, player: int) -> dict[Infos
 
 def match_regrets(regrets: dict[int, float]) -> dict[int, float]:
     positive = {action: max(regret, 0.0) for action, regret in regrets.items()}
-    total = sum(positive.values())
+    total = plain_sum(positive.values())
     return {action: value / total if total > 0 else 1 / len(positive) for action, value in positive.items()}
 
 
@@ -85,7 +92,7 @@ def iterates(root: Node, num_iterations: int, *, plus: bool, alternating: bool =
         old, new = result[-1], dict(result[-1])
         for player in range(num_players(root)):
             for infostate, values in counterfactual_values(root, new if alternating else old, player).items():
-                mean = sum(old[infostate][action] * value for action, value in values.items())
+                mean = plain_sum(old[infostate][action] * value for action, value in values.items())
                 for action, value in values.items():
                     regret = tables[infostate][action] + value - mean
                     tables[infostate][action] = max(regret, 0.0) if plus else regret
@@ -156,7 +163,7 @@ def best_response_value(root: Node, policy: Policy, player: int) -> float:
 def nash_conv(root: Node, policy: Policy) -> float:
     """The sum of what each player gains by its best response."""
     players = range(num_players(root))
-    return sum(best_response_value(root, policy, player) - expected_value(root, policy, player) for player in players)
+    return plain_sum(best_response_value(root, policy, player) - expected_value(root, policy, player) for player in players)
 
 
 # The value of a two-player zero-sum game.

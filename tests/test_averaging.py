@@ -92,3 +92,13 @@ def test_a_convention_by_name_leaves_the_weights_to_the_algorithm(algorithm, pow
 
 def test_the_default_convention_is_the_papers():
     assert CFRPlusSolver(GAMES["kuhn_poker"]()).averaging.convention == Averaging().convention == "paper"
+
+
+@pytest.mark.parametrize("power", [400, 1e308])
+def test_weights_too_large_to_be_summed_are_refused(power):
+    solver = CFRPlusSolver(GAMES["kuhn_poker"](), averaging=Averaging(power))
+    solver.run(1)
+    with pytest.raises(ValueError, match="too large for a float64 sum"):
+        solver.run(50)
+    assert solver.iteration == 1
+    assert np.isfinite(solver.nash_conv())

@@ -133,6 +133,22 @@ def test_a_failed_save_leaves_the_old_checkpoint_and_nothing_else(tmp_path, monk
     assert Solver.load(path).iteration == 7
 
 
+def test_what_is_no_file_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path / "fifo", tmp_path):
+        with pytest.raises(ValueError, match="no regular file"):
+            Solver.load(path)
+    with pytest.raises(FileNotFoundError):
+        Solver.load(tmp_path / "nowhere")
+
+
+def test_a_shallow_copy_is_independent_too():
+    solver = CFRSolver(KUHN)
+    copied = copy.copy(solver)
+    copied.run(3)
+    assert (solver.iteration, copied.iteration) == (0, 3)
+
+
 def test_averaging_of_another_class_is_not_saved_as_something_else(tmp_path):
     class Delayed(Averaging):
         def weights(self, iterations):

@@ -1,5 +1,6 @@
 """scripts/run.py as a user runs it: a process, its output and its exit code."""
 
+import os
 import pathlib
 import re
 import shlex
@@ -84,11 +85,22 @@ def test_simultaneous_games_are_converted_and_it_says_so():
 
 
 def test_games_that_cannot_be_exported_are_still_solved():
-    # A repeated prisoner's dilemma: 42 infostates, but OpenSpiel's table for it would have fewer rows.
-    game = "turn_based_simultaneous_game(game=repeated_game(stage_game=matrix_pd(),num_repetitions=3))"
+    # A repeated prisoner's dilemma: 42 infostates, but OpenSpiel's table for it would have fewer rows. A chat game: actions
+    # beyond the columns that OpenSpiel's table has.
+    repeated = "turn_based_simultaneous_game(game=repeated_game(stage_game=matrix_pd(),num_repetitions=3))"
+    for game, reason in ((repeated, "10 rows for 42 infostates"), ("chat_game", "mend num_distinct_actions")):
+        result = run(f"--game={game}", "--iterations=10")
+        assert result.returncode == 0
+        (line,) = [line for line in result.stdout.splitlines() if line.startswith("not verified with OpenSpiel: ")]
+        assert reason in line
+
+
+def test_tables_keyed_by_observations_are_verified_too():
+    game = "turn_based_simultaneous_game(game=repeated_game(stage_game=matrix_rps(),num_repetitions=2))"
     result = run(f"--game={game}", "--iterations=10")
-    assert result.returncode == 0
-    assert "not verified with OpenSpiel" in result.stdout
+    assert (result.returncode, result.stderr) == (0, "")
+    ours, theirs = verified(result)
+    assert abs(ours - theirs) < 1e-12
 
 
 @pytest.mark.parametrize(
@@ -133,11 +145,19 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--crosscheck", "--averaging=paper"], ["--averaging has no effect with --crosscheck"]),
         (["--crosscheck", "--time_limit=5"], ["--time_limit has no effect with --crosscheck"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
+        (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
+        (["--time_limit=nan"], ["--time_limit=nan is not a number"]),
+        (["--game=kuhn_poker(players=3)", "--players=2"], ["--players=2 contradicts --game=kuhn_poker(players=3)"]),
+        (["--game=KUHN_POKER"], ["unknown game 'KUHN_POKER'; did you mean kuhn_poker"]),
         (["kuhn_poker"], ["unexpected argument 'kuhn_poker'"]),
         (["--game=catch"], ["catch()", "information_state_string"]),
         (["--game=mfg_crowd_modelling"], ["mfg_crowd_modelling", "MEAN_FIELD"]),
         (["--game=leduc_poker", "--max_histories=1000"], ["leduc_poker", "max_histories=1000"]),
-        (["--checkpoint=no_such_folder/solver.npz"], ["no such folder"]),
+        (["--checkpoint="], ["--checkpoint needs the name of a file"]),
+        (["--checkpoint=no_such_folder/solver.npz"], ["--checkpoint=no_such_folder/solver.npz", "No such file or directory"]),
+        (["--checkpoint=/proc/solver.npz"], ["--checkpoint=/proc/solver.npz"]),
+        (["--checkpoint=" + 300 * "x"], ["File name too long"]),
+        (["--checkpoint=tests"], ["no regular file"]),
         (["--checkpoint=README.md"], ["README.md is not a checkpoint"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
@@ -168,6 +188,28 @@ def test_a_reader_who_leaves_ends_the_run_quietly():
     result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=300, check=False)
     assert len(result.stdout.splitlines()) == 3
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("redirection", "exit_code", "num_errors"), [(">&-", 0, 0), ("2>&-", 0, 0), (">&- 2>&-", 0, 0), (">/dev/full", 74, 1)]
+)
+def test_streams_that_take_nothing_end_in_no_traceback(redirection, exit_code, num_errors):
+    shell = f"{shlex.join(command('--iterations=5'))} {redirection}"
+    result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == exit_code
+    assert len(result.stderr.splitlines()) == num_errors
+    assert ("by OpenSpiel" in result.stdout) == (redirection == "2>&-")
+
+
+def test_checkpoints_keep_links_and_permissions(tmp_path):
+    target, link = tmp_path / "target.npz", tmp_path / "link.npz"
+    link.symlink_to(target)
+    assert run(f"--checkpoint={link}", "--iterations=5", "--noverify").returncode == 0
+    assert link.is_symlink()
+    umask = os.umask(0)
+    os.umask(umask)
+    assert target.stat().st_mode & 0o777 == 0o666 & ~umask
+    assert "at iteration 5" in run(f"--checkpoint={link}", "--iterations=6", "--noverify").stdout
 
 
 def test_ctrl_c_saves_and_leaves_cleanly(tmp_path):

@@ -203,6 +203,9 @@ NAN, INFINITY = float("nan"), float("inf")
         (lambda: games.bad_chance_game([]), ["test_bad_chance", "history []", "chance outcomes"]),
         (lambda: games.bad_returns_game(NAN), ["test_bad_returns", "nan", "history [1]"]),
         (lambda: games.bad_returns_game(INFINITY), ["test_bad_returns", "inf", "history [1]"]),
+        (lambda: games.bad_returns_game(1e301), ["test_bad_returns", "1e+301", "history [1]", "up to 1e+300"]),
+        (lambda: games.wrong_returns_game([1.0, 0.0, -1.0]), ["test_wrong_returns", "not one number for each player"]),
+        (lambda: games.wrong_returns_game(None), ["test_wrong_returns", "None", "not a list of numbers"]),
     ],
 )
 def test_games_that_cannot_be_walked_are_refused_by_name_and_reason(load, words):
@@ -237,3 +240,10 @@ def test_compiling_starts_no_thread():
     before = threading.active_count()
     GameTree.from_game(GAMES["kuhn_poker"](), progress=True)
     assert threading.active_count() == before
+
+
+def test_an_action_that_is_legal_twice_is_refused(monkeypatch):
+    game = games.bad_returns_game(1.0)
+    monkeypatch.setattr(type(game.new_initial_state()), "_legal_actions", lambda state, player: [0, 1, 1])
+    with pytest.raises(ValueError, match=games.mentions("player 0", "[0, 1, 1]", "twice")):
+        GameTree.from_game(game)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -450,3 +451,19 @@ counts = signatures()
 assert max(counts.values()) == 1, counts
 assert counts["self_play"] == counts["evaluate"] == counts["observe_utility"] == counts["payoff_gradient"] == 1, counts
 """)
+
+
+def test_kernels_work_where_no_cache_can_be_written(monkeypatch):
+    def njit(*, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return real_njit(**options)
+
+    real_njit = numba.njit
+    monkeypatch.setattr(_kernels.numba, "njit", njit)
+
+    @_kernels.jit
+    def double(x):
+        return 2 * x
+
+    assert double(3) == 6

@@ -271,7 +271,7 @@ def test_a_missing_infostate_is_named(kuhn, make):
 def test_a_table_of_too_few_actions_is_refused(leduc):
     table = openspiel_policy.TabularPolicy(leduc.tree.game)
     table.action_probability_array = table.action_probability_array[:, :2]
-    with pytest.raises(ValueError, match=mentions("leduc_poker", "2 columns")):
+    with pytest.raises(ValueError, match=mentions("leduc_poker", "(936, 2)", "at least (468, 3)")):
         read_policy(leduc, table)
 
 
@@ -314,7 +314,42 @@ def test_what_is_no_policy_is_a_type_error(kuhn, wrong):
 
 
 @pytest.mark.parametrize("make", [lambda profile: profile, lambda profile: [UNIFORM, profile]], ids=["alone", "per player"])
-def test_a_profile_of_another_compilation_is_refused(kuhn, make):
-    other = compile_game(GAMES["kuhn_poker"]())
-    with pytest.raises(ValueError, match=r"another compilation \(kuhn_poker"):
-        read_policy(kuhn, make(StrategyProfile.uniform(other)))
+def test_a_profile_belongs_to_its_game_not_to_one_compilation_of_it(kuhn, make):
+    rng = np.random.default_rng(0)
+    again = compile_game(GAMES["kuhn_poker"]())
+    sequences = [treeplex.behavioural_policy(rng.random(treeplex.num_sequences)) for treeplex in again.treeplexes]
+    profile = StrategyProfile(again, np.concatenate(sequences))
+    np.testing.assert_array_equal(read_policy(kuhn, make(profile)).of_player(1), profile.of_player(1))
+    other = compile_game(pyspiel.load_game("misere(game=kuhn_poker())"))
+    with pytest.raises(ValueError, match=r"made for another game, misere\(game=kuhn_poker\(\)\), than kuhn_poker"):
+        read_policy(kuhn, make(StrategyProfile(other, profile.probabilities)))
+
+
+class PolicyForKey(openspiel_policy.TabularPolicy):
+    def policy_for_key(self, key):
+        return np.array([1.0, 0.0])
+
+
+def test_tables_that_compute_their_answers_are_asked(kuhn):
+    always_first = kuhn.tree.game
+    patched = openspiel_policy.TabularPolicy(always_first)
+    patched.action_probabilities = lambda state, player=None: {0: 1.0, 1: 0.0}
+    for policy in (PolicyForKey(always_first), patched):
+        # OpenSpiel says so too: exploitability.nash_conv of always passing, and folding to a bet, is 2.
+        assert evaluate(kuhn, policy).nash_conv == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(None, "None"), ([0.5, 0.5], "0.5"), ({0: "half", 1: 0.5}, "half"), ([(0, 0.5), (0, 0.5)], "names an action twice")],
+    ids=str,
+)
+def test_what_says_no_probabilities_by_action_is_refused_by_name(kuhn, answer, words):
+    table = StrategyProfile.uniform(kuhn).to_dict() | {"2pb": answer}
+    with pytest.raises(ValueError, match=mentions("kuhn_poker", "'2pb'", words)):
+        read_policy(kuhn, table)
+
+
+def test_rounding_below_zero_is_no_mistake(kuhn):
+    table = StrategyProfile.uniform(kuhn).to_dict() | {"2pb": {0: -1e-17, 1: 1.0}}
+    assert read_policy(kuhn, table).of_player(0).min() == -1e-17

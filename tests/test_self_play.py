@@ -186,7 +186,12 @@ def test_a_local_strategy_that_is_none_is_refused_by_name(strategy):
 def test_numbers_of_minimisers_must_fit():
     with pytest.raises(ValueError, match="6 decision points need as many minimisers, got 1"):
         ComposedCFR(KUHN.treeplexes[0], [SimplexRegretMatching(2)])
-    with pytest.raises(ValueError, match="has 2 players, got 1 minimisers"):
+    with pytest.raises(ValueError, match="needs 2 minimisers of their own"):
         SelfPlay(KUHN, [CFR(KUHN.treeplexes[0])])
+    same = CFR(KUHN.treeplexes[0])
+    with pytest.raises(ValueError, match="needs 2 minimisers of their own"):
+        SelfPlay(KUHN, [same, same])
+    with pytest.raises(ValueError, match="expected one number for each of 13 sequences"):
+        SelfPlay(KUHN, [CFR(treeplex) for treeplex in LEDUC.treeplexes])
     with pytest.raises(ValueError, match="must not be negative"):
         SelfPlay(KUHN, compose(KUHN, SimplexRegretMatching)).run(-1)

@@ -186,3 +186,8 @@ def test_utilities_that_make_no_sense_change_nothing(make, utility):
 def test_bad_options_are_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e20, 1e300])
+def test_projection_of_points_far_away(scale):
+    np.testing.assert_array_equal(project_onto_simplex([scale * 3, scale * 2, -scale]), [1, 0, 0])

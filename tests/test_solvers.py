@@ -422,6 +422,8 @@ def test_numbers_of_iterations_may_be_of_any_integer_type():
         ({"averaging": 1.0}, TypeError, ["averaging", "1.0"]),
         ({"averaging": None}, TypeError, ["averaging", "None"]),
         ({"alternate": True}, TypeError, ["alternate"]),
+        ({"alternating": "no"}, TypeError, ["alternating", "'no'"]),
+        ({"alternating": 1}, TypeError, ["alternating", "1"]),
     ],
 )
 @all_solvers

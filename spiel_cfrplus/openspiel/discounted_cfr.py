@@ -17,6 +17,7 @@ import math
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus.averaging import power_weights
 from spiel_cfrplus.openspiel import cfr
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, LocalRule
 
@@ -42,7 +43,13 @@ class _DCFRSolver(cfr._CFRSolver):
           alpha: exponent of the discount of positive regrets.
           beta: exponent of the discount of negative regrets.
           gamma: see `linear_averaging`.
+
+        Raises:
+          ValueError: an exponent is not a number, or gamma is infinite.
         """
+        DiscountedRegretMatching(alpha, beta)  # refuses what are no numbers, before the walk
+        if not math.isfinite(gamma):
+            raise ValueError(f"the exponent of the averaging weights must be finite, got gamma={gamma}")
         super().__init__(game, alternating_updates, linear_averaging, regret_matching_plus)
         self.alpha = alpha
         self.beta = beta
@@ -52,7 +59,7 @@ class _DCFRSolver(cfr._CFRSolver):
         return DiscountedRegretMatching(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
 
     def _weights(self, iterations: np.ndarray) -> np.ndarray:
-        return iterations.astype(np.float64) ** (self.gamma if self._linear_averaging else 0.0)
+        return power_weights(iterations, self.gamma if self._linear_averaging else 0.0)
 
     def _discounted(self) -> np.ndarray:
         # Where two players share a string, upstream discounts once, with the player who comes first.

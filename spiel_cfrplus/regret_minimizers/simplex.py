@@ -171,11 +171,12 @@ def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
 
     It is max(point - threshold, 0) with the threshold at which that sums to 1.
     """
-    point = np.asarray(point, np.float64)
-    descending = np.sort(point)[::-1]
-    thresholds = (np.cumsum(descending) - 1) / np.arange(1, len(point) + 1)
+    coordinates = np.array(point, np.float64)
+    coordinates -= coordinates.max()  # moves the nearest point nowhere, and keeps large numbers from swallowing the 1 below
+    descending = np.sort(coordinates)[::-1]
+    thresholds = (np.cumsum(descending) - 1) / np.arange(1, len(coordinates) + 1)
     support = np.flatnonzero(descending > thresholds)[-1]
-    return np.maximum(point - thresholds[support], 0.0)
+    return np.maximum(coordinates - thresholds[support], 0.0)
 
 
 def _positive(number: float, name: str) -> float:
