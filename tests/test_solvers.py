@@ -3,6 +3,7 @@
 import functools
 import math
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -454,3 +455,17 @@ def test_evaluate_and_update_policy_is_one_iteration_and_returns_nothing():
     solver = CFRPlusSolver(GAMES["kuhn_poker"]())
     assert solver.evaluate_and_update_policy() is None
     assert solver.iteration == 1
+
+
+@all_solvers
+def test_solvers_in_several_threads_may_share_a_compiled_game(solver_type):
+    game = compile_game(GAMES["leduc_poker"]())
+    alone = solver_type(game)
+    alone.run(300)
+    together = [solver_type(game) for _ in range(3)]
+    threads = [threading.Thread(target=solver.run, args=[300]) for solver in together]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(tables(solver) == tables(alone) for solver in together)
