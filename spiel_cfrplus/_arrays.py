@@ -20,9 +20,16 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
     return result
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Immutable:
     """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._summary()})"
+
+    def _summary(self) -> str:
+        """What tells one from another at a glance."""
+        raise NotImplementedError
 
     def __copy__(self) -> Self:
         return self

@@ -27,7 +27,7 @@ from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Immutable):
     """A profile's expected utilities and best responses.
 
@@ -42,6 +42,9 @@ class Evaluation(Immutable):
     values: np.ndarray
     best_response_values: np.ndarray
     best_responses: StrategyProfile
+
+    def _summary(self) -> str:
+        return f"{self.game.tree.game}, values={self.values}, nash_conv={self.nash_conv}"
 
     @property
     def gains(self) -> np.ndarray:

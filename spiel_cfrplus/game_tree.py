@@ -47,7 +47,7 @@ _CHANCE_SUM_TOLERANCE = 1e-6
 _LARGEST_RETURN = 1e300
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GameTree(Immutable):
     """The tree of a game as read-only arrays: H histories, Z terminal histories, I infostates, n players.
 
@@ -79,6 +79,9 @@ class GameTree(Immutable):
     infostate_keys: tuple[str, ...]
     legal_action_start: np.ndarray
     legal_actions: np.ndarray
+
+    def _summary(self) -> str:
+        return f"{self.game}, {self.num_histories} histories, {self.num_infostates} infostates"
 
     @classmethod
     def from_game(cls, game: pyspiel.Game, *, max_histories: int | None = None, progress: bool = False) -> GameTree:

@@ -39,7 +39,7 @@ from spiel_cfrplus.treeplex import Treeplex
 PROBABILITY_TOLERANCE = 1e-6
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StrategyProfile(Immutable):
     """A behavioural policy for each player; a snapshot that nothing changes.
 
@@ -55,6 +55,9 @@ class StrategyProfile(Immutable):
 
     game: SequenceFormGame
     probabilities: np.ndarray
+
+    def _summary(self) -> str:
+        return f"{self.game.tree.game}, {self.game.num_sequences} sequences"
 
     def __post_init__(self) -> None:
         probabilities = frozen(self.probabilities, np.float64)

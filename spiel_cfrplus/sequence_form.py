@@ -30,7 +30,7 @@ from spiel_cfrplus.recall import trace_sequences
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SequenceFormGame(Immutable):
     """A game compiled for iteration: n treeplexes and E payoffs; read-only.
 
@@ -47,6 +47,11 @@ class SequenceFormGame(Immutable):
     treeplexes: tuple[Treeplex, ...]
     payoff_sequences: np.ndarray
     payoffs: np.ndarray
+
+    def _summary(self) -> str:
+        return (
+            f"{self.tree.game}, {self.num_infostates} infostates, {self.num_sequences} sequences, {len(self.payoffs)} payoffs"
+        )
 
     @classmethod
     def from_tree(cls, tree: GameTree) -> SequenceFormGame:

@@ -73,7 +73,7 @@ END = End()
 Node = DecisionPoint | ObservationPoint | End
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Treeplex(Immutable):
     """One player's tree-form decision process as read-only arrays: J decision points, S sequences.
 
@@ -92,6 +92,9 @@ class Treeplex(Immutable):
     parent_sequence: np.ndarray
     actions: np.ndarray
     may_end: np.ndarray
+
+    def _summary(self) -> str:
+        return f"player {self.player}, {self.num_decision_points} decision points, {self.num_sequences} sequences"
 
     @property
     def num_decision_points(self) -> int:

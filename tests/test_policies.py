@@ -253,3 +253,13 @@ def test_sequence_form_multiplies_the_players_own_probabilities(kuhn):
     for sequence in treeplex.sequences(point):
         own = expected[0, "2"][0] * expected[0, "2pb"][int(treeplex.actions[sequence])]
         assert reach[sequence] == pytest.approx(own, rel=1e-15)
+
+
+@pytest.mark.parametrize("text", [repr, str])
+def test_texts_of_compiled_things_are_short(text):
+    game = compile_game(GAMES["leduc_poker"]())
+    profile = StrategyProfile.uniform(game)
+    for thing in (game, game.tree, game.treeplexes[0], profile, evaluate(game, profile)):
+        assert type(thing).__name__ in text(thing)
+        assert len(text(thing)) < 200
+    assert "936 infostates" in text(game)

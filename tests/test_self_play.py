@@ -40,11 +40,10 @@ def average_nash_conv(session):
     [
         (KUHN, RegretMatching(), 200),
         (KUHN, RegretMatchingPlus(), 200),
-        (KUHN, DiscountedRegretMatching(), 50),
-        (LEDUC, RegretMatching(), 20),
-        (LEDUC, RegretMatchingPlus(), 20),
-        (LEDUC, DiscountedRegretMatching(), 20),
-        pytest.param(LEDUC, RegretMatching(), 200, marks=pytest.mark.slow),
+        (KUHN, DiscountedRegretMatching(), 200),
+        (LEDUC, DiscountedRegretMatching(), 50),
+        (LEDUC, RegretMatching(), 200),
+        (LEDUC, RegretMatchingPlus(), 200),
     ],
     ids=str,
 )
@@ -57,7 +56,8 @@ def test_composed_cfr_in_written_out_self_play_equals_the_compiled_loop(game, ru
         session.run(num_iterations)
         assert session.iteration == num_iterations
     for session in (composed, halfway):
-        np.testing.assert_allclose(session.average_policy(), compiled.average_policy(), rtol=0, atol=1e-12)
+        # To the last bit, as the sums are the same: 1e-12 would not last on Leduc, where CFR+ is chaotic.
+        np.testing.assert_array_equal(session.average_policy(), compiled.average_policy())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from spiel_cfrplus.game_tree import CHANCE, NO_INFOSTATE, TERMINAL, GameTree
 from spiel_cfrplus.openspiel import _kernels
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Histories(Immutable):
     """The infostates of a tree keyed by string alone, and the tree in the layout of the kernels.
 
@@ -25,6 +25,9 @@ class Histories(Immutable):
     """
 
     tree: GameTree
+
+    def _summary(self) -> str:
+        return str(self.tree)
 
     def __post_init__(self) -> None:
         for infostate, pooled in enumerate(self.pooled.tolist()):
