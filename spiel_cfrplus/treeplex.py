@@ -204,6 +204,12 @@ class Treeplex(Immutable):
         _kernels.counterfactual_values(self.arrays, 0, self._vector(policy), values)
         return values
 
+    def best_value(self, utility: np.ndarray) -> float:
+        """The largest x . utility over the sequence-form polytope."""
+        values = self._vector(utility)
+        _kernels.best_response(self.arrays, 0, values, np.empty(self.num_sequences))
+        return float(values[EMPTY_SEQUENCE])
+
     def uniform_policy(self) -> np.ndarray:
         """The behavioural policy that plays each action of a decision point equally often, float64 (S,)."""
         return self.behavioural_policy(np.zeros(self.num_sequences))

@@ -1,6 +1,7 @@
 """Regret minimisers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
+from spiel_cfrplus.regret_minimizers.monitor import RegretMonitor
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
@@ -25,6 +26,7 @@ __all__ = [
     "RegretMatching",
     "RegretMatchingPlus",
     "RegretMinimizer",
+    "RegretMonitor",
     "SimplexRegretMatching",
     "project_onto_simplex",
 ]

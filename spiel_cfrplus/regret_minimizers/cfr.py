@@ -73,6 +73,10 @@ class CFR:
         """A copy of the regret tables, float64 (S,)."""
         return self._memory.cumulative_regrets.copy()
 
+    def current_policy(self) -> np.ndarray:
+        """The strategy given last, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
+        return self._memory.policy.copy()
+
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
         memory = self._memory
