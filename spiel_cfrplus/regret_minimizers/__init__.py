@@ -15,6 +15,11 @@ from spiel_cfrplus.regret_minimizers.simplex import (
     SimplexRegretMatching,
     project_onto_simplex,
 )
+from spiel_cfrplus.regret_minimizers.treeplex_level import (
+    MultiplicativeWeights,
+    TreeplexGradientAscent,
+    project_onto_treeplex,
+)
 
 __all__ = [
     "CFR",
@@ -22,11 +27,14 @@ __all__ = [
     "DiscountedRegretMatching",
     "Hedge",
     "LocalRule",
+    "MultiplicativeWeights",
     "ProjectedGradientAscent",
     "RegretMatching",
     "RegretMatchingPlus",
     "RegretMinimizer",
     "RegretMonitor",
     "SimplexRegretMatching",
+    "TreeplexGradientAscent",
     "project_onto_simplex",
+    "project_onto_treeplex",
 ]

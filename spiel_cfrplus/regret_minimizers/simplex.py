@@ -130,7 +130,7 @@ class Hedge(_SimplexMinimizer):
           optimistic: see the module.
         """
         super().__init__(num_actions, optimistic)
-        self.learning_rate = _positive(learning_rate, "learning_rate")
+        self.learning_rate = checked_positive(learning_rate, "learning_rate")
         self.cumulative_utility = np.zeros(num_actions)
 
     def _learn(self, utility: np.ndarray) -> None:
@@ -160,7 +160,7 @@ class ProjectedGradientAscent(_SimplexMinimizer):
           optimistic: see the module.
         """
         super().__init__(num_actions, optimistic)
-        self.step_size = _positive(step_size, "step_size")
+        self.step_size = checked_positive(step_size, "step_size")
         self._base = self.next_strategy()
 
     def _learn(self, utility: np.ndarray) -> None:
@@ -183,7 +183,12 @@ def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
     return np.maximum(coordinates - thresholds[support], 0.0)
 
 
-def _positive(number: float, name: str) -> float:
+def checked_positive(number: float, name: str) -> float:
+    """`number`, if it can be a learning rate or step size.
+
+    Raises:
+      ValueError: it is not positive and finite.
+    """
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {number}")
     return number
