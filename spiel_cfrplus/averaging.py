@@ -38,14 +38,28 @@ CONVENTIONS = ("paper", "openspiel")
 _LARGEST_WEIGHT = 1e300
 
 
+def powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
+    """Iteration ** exponent, float64, infinite where that is too large.
+
+    By Python's power and not NumPy's, whose last bit depends on the machine.
+    """
+
+    def power(iteration: int) -> float:
+        try:
+            return float(iteration) ** exponent
+        except OverflowError:
+            return math.inf
+
+    return np.array([power(iteration) for iteration in iterations.tolist()])
+
+
 def power_weights(iterations: np.ndarray, power: float) -> np.ndarray:
     """Iteration ** power, float64.
 
     Raises:
       ValueError: the result is not a number, or too large to be summed.
     """
-    with np.errstate(over="ignore"):
-        weights = np.asarray(iterations, np.float64) ** power
+    weights = powers(iterations, power)
     too_large = ~(weights <= _LARGEST_WEIGHT)
     if too_large.any():
         first = iterations[np.argmax(too_large)]

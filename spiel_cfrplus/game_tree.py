@@ -114,8 +114,8 @@ class GameTree(Immutable):
             pickle.loads(pickle.dumps(self.game))
         except (pyspiel.SpielError, RuntimeError) as error:
             raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Save a solver with "
-                "solver.save(path) and load it with game= instead"
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. A native solver can be saved "
+                "with solver.save(path) and loaded with game= instead"
             ) from error
         return super().__reduce__()
 

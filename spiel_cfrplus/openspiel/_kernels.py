@@ -122,7 +122,7 @@ def gather_values(tree, player, probabilities, value):
 
 
 @jit
-def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, cumulative_policy, weight):
+def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, cumulative_policy, weight, weigh_last):
     """Adds the player's regrets and weighted strategies, history by history, to the tables."""
     for h in range(tree.mover.size):
         if tree.mover[h] == player:
@@ -130,12 +130,12 @@ def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, c
             for q in range(reach.shape[1]):
                 if q != player:
                     others_reach *= reach[h, q]
-            own_weight = weight * reach[h, player]
+            first, last = (reach[h, player], weight) if weigh_last else (weight * reach[h, player], 1.0)
             slot = tree.first_slot[h]
             child = h + 1
             while child < tree.subtree_end[h]:
                 cumulative_regrets[slot] += others_reach * (value[child] - value[h])
-                cumulative_policy[slot] += own_weight * probabilities[slot]
+                cumulative_policy[slot] += first * probabilities[slot] * last
                 slot += 1
                 child = tree.subtree_end[child]
 
@@ -159,7 +159,7 @@ def match_table(tree, cumulative_regrets, probabilities):
 
 
 @jit
-def traverse(tree, player, learner, probabilities, weight):
+def traverse(tree, player, learner, probabilities, weight, weigh_last):
     """One pass over the tree for one player: reach, values, regrets against `probabilities`."""
     spread_reach(tree, probabilities, learner.reach)
     gather_values(tree, player, probabilities, learner.value)
@@ -172,11 +172,12 @@ def traverse(tree, player, learner, probabilities, weight):
         learner.cumulative_regrets,
         learner.cumulative_policy,
         weight,
+        weigh_last,
     )
 
 
 @jit
-def iterate(tree, learner, alternating, discounted, discounts, weights):
+def iterate(tree, learner, alternating, discounted, discounts, weights, weigh_last):
     """CFR iterations, one per row of `discounts` and `weights`.
 
     Args:
@@ -186,10 +187,11 @@ def iterate(tree, learner, alternating, discounted, discounts, weights):
       discounted: bool (n, J), which infostates are discounted after each player's pass.
       discounts: float64 (T, 2), factors for positive and for negative regrets.
       weights: float64 (T,), weight in the average.
+      weigh_last: bool, the order in which a strategy is multiplied by reach and weight.
     """
     for t in range(weights.size):
         for player in range(tree.returns.shape[0]):
-            traverse(tree, player, learner, learner.probabilities, weights[t])
+            traverse(tree, player, learner, learner.probabilities, weights[t], weigh_last)
             if alternating:
                 discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[t, 0], discounts[t, 1])
                 match_table(tree, learner.cumulative_regrets, learner.probabilities)
@@ -212,7 +214,7 @@ def iterate_against(tree, learner, strategies, discounted, discounts, weight):
       weight: weight in the average.
     """
     for player in range(tree.returns.shape[0]):
-        traverse(tree, player, learner, strategies[player], weight)
+        traverse(tree, player, learner, strategies[player], weight, False)
         discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[0], discounts[1])
     match_table(tree, learner.cumulative_regrets, learner.probabilities)
     learner.iteration[0] += 1

@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
+import sys
 import warnings
 from collections.abc import Iterator, MutableMapping
+from typing import Any, ClassVar
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
-from spiel_cfrplus._kernels import INDEX, match_regrets
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import _kernels
 from spiel_cfrplus.openspiel.histories import Histories
@@ -57,13 +59,21 @@ class _SlotMapping(MutableMapping):
         self._table[self._position(action)] = value
 
     def __delitem__(self, action: int) -> None:
-        raise TypeError("actions cannot be removed from a solver's table")
+        self[action] = 0.0  # what OpenSpiel's dictionaries answer for actions they lack
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._actions)
 
     def __len__(self) -> int:
         return len(self._actions)
+
+    def clear(self) -> None:
+        """Sets everything to 0."""
+        self._table[:] = 0.0
+
+    def copy(self) -> dict[int, float]:
+        """A dictionary of its own."""
+        return dict(self)
 
     def _position(self, action: int) -> int:
         try:
@@ -80,6 +90,18 @@ class _InfoStateNode:
     index_in_tabular_policy: int
     cumulative_regret: MutableMapping[int, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
     cumulative_policy: MutableMapping[int, float] = dataclasses.field(default_factory=lambda: collections.defaultdict(float))
+
+
+class _SolverNode(_InfoStateNode):
+    """A node of a solver: what is assigned to its dictionaries goes to the solver's tables too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        mapping = self.__dict__.get(name)
+        if isinstance(mapping, _SlotMapping):
+            mapping.clear()
+            mapping.update(value)
+        else:
+            super().__setattr__(name, value)
 
 
 def _apply_regret_matching_plus_reset(info_state_nodes: dict[str, _InfoStateNode]) -> None:
@@ -99,20 +121,26 @@ def _update_current_policy(current_policy: policy.TabularPolicy, info_state_node
 
 
 def _update_average_policy(average_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
-    """Normalises every node's cumulative policy, into `average_policy`; uniform where it is zero."""
+    """Normalises every node's cumulative policy, into `average_policy`; uniform where its sum is zero."""
     for key, node in info_state_nodes.items():
         row = average_policy.policy_for_key(key)
-        # Weights are not negative, so normalising them is what regret matching does.
-        for action, probability in _regret_matching(node.cumulative_policy, node.legal_actions).items():
-            row[action] = probability
+        total = sum(node.cumulative_policy.values())
+        if total == 0:
+            row[node.legal_actions] = 1 / len(node.legal_actions)
+        else:
+            for action, weight in node.cumulative_policy.items():
+                row[action] = weight / total
 
 
 def _regret_matching(cumulative_regrets: MutableMapping[int, float], legal_actions: list[int]) -> dict[int, float]:
-    """The positive regrets normalised, by action; uniform if there is none."""
-    table = np.array([cumulative_regrets[action] for action in legal_actions], np.float64)
-    probabilities = np.empty_like(table)
-    match_regrets(table, INDEX(0), INDEX(len(table)), probabilities)
-    return dict(zip(legal_actions, probabilities, strict=True))
+    """The positive regrets normalised, by action; uniform if there is none. For dictionaries, which may hold other actions."""
+    total = sum(regret for regret in cumulative_regrets.values() if regret > 0)
+    if total > 0:
+        return {action: max(0.0, cumulative_regrets[action]) / total for action in legal_actions}
+    return dict.fromkeys(legal_actions, 1.0 / len(legal_actions))
+
+
+_COMPILED = ("_compute_counterfactual_regret_for_player", "_get_infostate_policy", "_initialize_info_state_nodes")
 
 
 class _CFRSolverBase:
@@ -122,6 +150,12 @@ class _CFRSolverBase:
     `tabular_current_policy()` (snapshots for OpenSpiel's C++ functions) on every solver, no limit on depth, chance outcomes of
     probability zero, and averages from which `sample_action` can sample.
     """
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for name in _COMPILED:
+            if name in vars(cls):
+                raise TypeError(f"{cls.__name__}.{name} would never be called: the passes over the tree are compiled")
 
     def __init__(self, game: pyspiel.Game, alternating_updates: bool, linear_averaging: bool, regret_matching_plus: bool):
         """Walks the game; nothing is played.
@@ -144,49 +178,58 @@ class _CFRSolverBase:
             raise AssertionError(_NOT_SEQUENTIAL)
         self._game = game
         self._num_players = game.num_players()
-        self._alternating_updates = alternating_updates
+        self._alternating_updates = bool(alternating_updates)
         self._linear_averaging = linear_averaging
         self._regret_matching_plus = regret_matching_plus
         self._histories = Histories(_walk(game))
         self._check_recall()
         self._learner = self._histories.new_learner()
+        self._root_node = game.new_initial_state()
         table = TabularTable.of(self._histories.tree)
         self._rows = table.rows[self._histories.representative][self._histories.infostate_of_slot]
-        self._current_policy = table.new_policy()
+        self._current_table = table.new_policy()
         self._average_policy = table.new_policy()
+        # Whether somebody may hold the current policy, read it, and write to it.
+        self._is_current_shared = False
 
     def _check_recall(self) -> None:
         try:
             trace_sequences(self._histories.tree)
         except ImperfectRecallError as error:
-            warnings.warn(str(error), UserWarning, stacklevel=4)
+            warnings.warn(str(error), UserWarning, stacklevel=_caller_level())
 
     @property
     def iteration(self) -> int:
         """Iterations done."""
         return int(self._learner.iteration[0])
 
-    _iteration = iteration
-
     @property
-    def _root_node(self) -> pyspiel.State:
-        return self._game.new_initial_state()
+    def _iteration(self) -> int:
+        return self.iteration
 
-    @property
+    @_iteration.setter
+    def _iteration(self, iteration: int) -> None:
+        self._learner.iteration[0] = iteration
+
+    @functools.cached_property
     def _info_state_nodes(self) -> dict[str, _InfoStateNode]:
         """Nodes by information-state string; their dictionaries read and write the solver's tables."""
-        nodes = {}
+        nodes: dict[str, _InfoStateNode] = {}
         starts = self._histories.arrays.slot_start.tolist()
         for key, infostate in self._histories.infostate_of_key.items():
             own = slice(starts[infostate], starts[infostate + 1])
             actions = self._histories.actions[own].tolist()
-            nodes[key] = _InfoStateNode(
+            nodes[key] = _SolverNode(
                 legal_actions=actions,
                 index_in_tabular_policy=int(self._rows[own.start]),
                 cumulative_regret=_SlotMapping(self._learner.cumulative_regrets[own], actions),
                 cumulative_policy=_SlotMapping(self._learner.cumulative_policy[own], actions),
             )
         return nodes
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The nodes look into the tables, which copies of them would not.
+        return {name: value for name, value in vars(self).items() if name != "_info_state_nodes"}
 
     def evaluate_and_update_policy(self) -> None:
         """One iteration."""
@@ -198,14 +241,30 @@ class _CFRSolverBase:
         Raises:
           TypeError, ValueError: not an integer, or negative.
         """
-        self._run(checked_count(num_iterations))
-        self._write(self._current_policy, self._learner.probabilities[: len(self._rows)])
+        current = self._learner.probabilities[: len(self._rows)]
+        if self._is_current_shared:
+            current[:] = self._current_table.action_probability_array[self._rows, self._histories.actions]
+        try:
+            self._run(checked_count(num_iterations))
+        finally:
+            if self._is_current_shared:
+                self._write(self._current_table, current)
 
     def _run(self, num_iterations: int) -> None:
         raise NotImplementedError
 
+    @property
+    def _current_policy(self) -> policy.TabularPolicy:
+        if not self._is_current_shared:
+            self._is_current_shared = True
+            self._write(self._current_table, self._learner.probabilities[: len(self._rows)])
+        return self._current_table
+
     def current_policy(self) -> policy.TabularPolicy:
-        """The current strategies. As in OpenSpiel, always the same object, which later iterations update in place."""
+        """The current strategies. As in OpenSpiel, always the same object, which later iterations update in place.
+
+        They also start from what it holds, so writing to it is a warm start.
+        """
         return self._current_policy
 
     def average_policy(self) -> policy.TabularPolicy:
@@ -237,6 +296,9 @@ class _CFRSolver(_CFRSolverBase):
     def _weights(self, iterations: np.ndarray) -> np.ndarray:
         return iterations.astype(np.float64) if self._linear_averaging else np.ones(len(iterations))
 
+    # Whether a strategy is multiplied by the weight after or before it is multiplied by the reach: it decides the last bit.
+    _weigh_last: ClassVar[bool] = False
+
     def _discounted(self) -> np.ndarray:
         """Which infostates are discounted after each player's pass, bool (n, J)."""
         return np.ones((self._num_players, len(self._histories.representative)), bool)
@@ -251,6 +313,7 @@ class _CFRSolver(_CFRSolverBase):
                 self._discounted(),
                 self._local_rule().discounts(iterations),
                 self._weights(iterations),
+                self._weigh_last,
             )
 
 
@@ -266,6 +329,14 @@ class CFRSolver(_CFRSolver):
 
     def __init__(self, game: pyspiel.Game):
         super().__init__(game, regret_matching_plus=False, alternating_updates=True, linear_averaging=False)
+
+
+def _caller_level() -> int:
+    """The stack level, as `warnings.warn` counts it in the calling function, of the first frame outside this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("spiel_cfrplus."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _walk(game: pyspiel.Game) -> GameTree:

@@ -55,6 +55,8 @@ class _DCFRSolver(cfr._CFRSolver):
         self.beta = beta
         self.gamma = gamma
 
+    _weigh_last = True
+
     def _local_rule(self) -> LocalRule:
         return DiscountedRegretMatching(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
 

@@ -16,6 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
+from spiel_cfrplus.averaging import powers
+
 
 class LocalRule(Protocol):
     """A member of the family above."""
@@ -68,6 +70,6 @@ class DiscountedRegretMatching:
 def _discount(iterations: np.ndarray, exponent: float) -> np.ndarray:
     if math.isinf(exponent):
         return np.full(len(iterations), float(exponent > 0))
-    with np.errstate(over="ignore"):
-        power = np.asarray(iterations, np.float64) ** exponent
-    return np.where(np.isinf(power), 1.0, power / np.where(np.isinf(power), 1.0, power + 1))
+    with np.errstate(invalid="ignore"):
+        power = powers(iterations, exponent)
+        return np.where(np.isinf(power), 1.0, power / (power + 1))
