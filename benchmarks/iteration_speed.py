@@ -42,6 +42,7 @@ def measure(name: str, warm_up: int, blocks: int, with_python: bool) -> dict[str
     solvers = {
         "native": spiel_cfrplus.CFRPlusSolver(game).run,
         "drop-in": drop_in_cfr.CFRPlusSolver(game).run,
+        "stepped": iterate(drop_in_cfr.CFRPlusSolver(game)),
         "pyspiel": iterate(pyspiel.CFRPlusSolver(game)),
     }
     if with_python:
@@ -63,19 +64,26 @@ def main() -> None:
     results = []
     for name, native, drop_in, python_is_quick in GAMES:
         seconds = measure(name, args.warm_up, args.blocks, args.python and python_is_quick)
-        ratios = {ours: seconds["pyspiel"] / seconds[ours] for ours in ("native", "drop-in")}
-        results.append({"game": name, "seconds": seconds, "ratios": ratios, "required": {"native": native, "drop-in": drop_in}})
+        ratios = {ours: seconds["pyspiel"] / seconds[ours] for ours in ("native", "drop-in", "stepped")}
+        results.append(
+            {
+                "game": name,
+                "seconds": seconds,
+                "ratios": ratios,
+                "required": {"native": native, "drop-in": drop_in, "stepped": drop_in},
+            }
+        )
     if args.json:
         print(json.dumps(results, indent=2))
         return
     print("microseconds per CFR+ iteration; times faster than pyspiel (required)")
-    columns = ["native", "drop-in", "pyspiel", "python"]
+    columns = ["native", "drop-in", "stepped", "pyspiel", "python"]
     rows = []
     for result in results:
         seconds, ratios, required = result["seconds"], result["ratios"], result["required"]
         micro = [f"{1e6 * seconds[solver]:.2f}" if solver in seconds else "-" for solver in columns]
         rows.append([result["game"], *micro, *(f"{ratios[ours]:.0f} ({required[ours] or '-'})" for ours in ratios)])
-    print_table(["game", *columns, "native, times", "drop-in, times"], rows)
+    print_table(["game", *columns, "native, times", "drop-in, times", "stepped, times"], rows)
 
 
 if __name__ == "__main__":

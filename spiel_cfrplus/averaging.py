@@ -39,31 +39,21 @@ _LARGEST_WEIGHT = 1e300
 
 
 def powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
-    """Iteration ** exponent, float64, infinite where that is too large.
-
-    By Python's power and not NumPy's, whose last bit depends on the machine.
-    """
-
-    def power(iteration: int) -> float:
-        try:
-            return float(iteration) ** exponent
-        except OverflowError:
-            return math.inf
-
-    return np.array([power(iteration) for iteration in iterations.tolist()])
+    """Iteration ** exponent, float64, infinite where that is too large."""
+    with np.errstate(over="ignore"):
+        return np.asarray(iterations, np.float64) ** exponent
 
 
-def power_weights(iterations: np.ndarray, power: float) -> np.ndarray:
-    """Iteration ** power, float64.
+def checked_weights(weights: np.ndarray, iterations: np.ndarray) -> np.ndarray:
+    """`weights`, one for each of `iterations`.
 
     Raises:
-      ValueError: the result is not a number, or too large to be summed.
+      ValueError: one is not a number, or too large to be summed.
     """
-    weights = powers(iterations, power)
     too_large = ~(weights <= _LARGEST_WEIGHT)
     if too_large.any():
         first = iterations[np.argmax(too_large)]
-        raise ValueError(f"the averaging weights t ** {power} are too large for a float64 sum from iteration {first} on")
+        raise ValueError(f"the averaging weights are too large for a float64 sum from iteration {first} on")
     return weights
 
 
@@ -94,7 +84,7 @@ class Averaging:
         Raises:
           ValueError: a weight is too large to be summed.
         """
-        return power_weights(iterations, self.power)
+        return checked_weights(powers(iterations, self.power), iterations)
 
     def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:
         """For each player the superscript of the first strategy that is averaged, 0 or 1, uint32 (n,)."""

@@ -17,9 +17,26 @@ import math
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus.averaging import power_weights
+from spiel_cfrplus.averaging import checked_weights
 from spiel_cfrplus.openspiel import cfr
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, LocalRule
+
+
+def _python_powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
+    """By Python's power, as upstream's; the last bit of NumPy's depends on the machine."""
+
+    def power(iteration: int) -> float:
+        try:
+            return float(iteration) ** exponent
+        except OverflowError:
+            return math.inf
+
+    return np.array([power(iteration) for iteration in iterations.tolist()])
+
+
+class _Discounting(DiscountedRegretMatching):
+    def _powers(self, iterations: np.ndarray, exponent: float) -> np.ndarray:
+        return _python_powers(iterations, exponent)
 
 
 class _DCFRSolver(cfr._CFRSolver):
@@ -47,7 +64,7 @@ class _DCFRSolver(cfr._CFRSolver):
         Raises:
           ValueError: an exponent is not a number, or gamma is infinite.
         """
-        DiscountedRegretMatching(alpha, beta)  # refuses what are no numbers, before the walk
+        _Discounting(alpha, beta)  # refuses what are no numbers, before the walk
         if not math.isfinite(gamma):
             raise ValueError(f"the exponent of the averaging weights must be finite, got gamma={gamma}")
         super().__init__(game, alternating_updates, linear_averaging, regret_matching_plus)
@@ -58,10 +75,10 @@ class _DCFRSolver(cfr._CFRSolver):
     _weigh_last = True
 
     def _local_rule(self) -> LocalRule:
-        return DiscountedRegretMatching(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
+        return _Discounting(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
 
     def _weights(self, iterations: np.ndarray) -> np.ndarray:
-        return power_weights(iterations, self.gamma if self._linear_averaging else 0.0)
+        return checked_weights(_python_powers(iterations, self.gamma if self._linear_averaging else 0.0), iterations)
 
     def _discounted(self) -> np.ndarray:
         # Where two players share a string, upstream discounts once, with the player who comes first.

@@ -64,12 +64,14 @@ class DiscountedRegretMatching:
             raise ValueError(f"the exponents of discounting must be numbers, got alpha={self.alpha}, beta={self.beta}")
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
-        return np.stack([_discount(iterations, exponent) for exponent in (self.alpha, self.beta)], axis=1)
+        return np.stack([self._discount(iterations, exponent) for exponent in (self.alpha, self.beta)], axis=1)
 
+    def _discount(self, iterations: np.ndarray, exponent: float) -> np.ndarray:
+        if math.isinf(exponent):
+            return np.full(len(iterations), float(exponent > 0))
+        with np.errstate(invalid="ignore"):
+            power = self._powers(iterations, exponent)
+            return np.where(np.isinf(power), 1.0, power / (power + 1))
 
-def _discount(iterations: np.ndarray, exponent: float) -> np.ndarray:
-    if math.isinf(exponent):
-        return np.full(len(iterations), float(exponent > 0))
-    with np.errstate(invalid="ignore"):
-        power = powers(iterations, exponent)
-        return np.where(np.isinf(power), 1.0, power / (power + 1))
+    def _powers(self, iterations: np.ndarray, exponent: float) -> np.ndarray:
+        return powers(iterations, exponent)
