@@ -204,6 +204,17 @@ class Treeplex(Immutable):
         _kernels.counterfactual_values(self.arrays, 0, self._vector(policy), values)
         return values
 
+    def checked_utility(self, utility: np.ndarray) -> np.ndarray:
+        """A copy of a gradient of the utility, float64 (S,).
+
+        Raises:
+          ValueError: wrong shape, or numbers that are not finite.
+        """
+        checked = np.array(utility, np.float64)
+        if checked.shape != (self.num_sequences,) or not np.isfinite(checked).all():
+            raise ValueError(f"expected {self.num_sequences} finite numbers, one for each sequence, got {checked!r}")
+        return checked
+
     def best_value(self, utility: np.ndarray) -> float:
         """The largest x . utility over the sequence-form polytope."""
         values = self._vector(utility)

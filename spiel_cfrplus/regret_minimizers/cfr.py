@@ -89,10 +89,7 @@ class CFR:
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
-        utility = np.array(utility, np.float64)
-        if utility.shape != (self.treeplex.num_sequences,) or not np.isfinite(utility).all():
-            raise ValueError(f"expected {self.treeplex.num_sequences} finite numbers, one for each sequence, got {utility!r}")
-        self._memory.utility[:] = utility
+        self._memory.utility[:] = self.treeplex.checked_utility(utility)
         ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
         _kernels.observe_utility(
             self.treeplex.arrays,

@@ -49,9 +49,7 @@ class _TreeplexMinimizer:
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
-        utility = np.array(utility, np.float64)
-        if utility.shape != (self.treeplex.num_sequences,) or not np.isfinite(utility).all():
-            raise ValueError(f"expected {self.treeplex.num_sequences} finite numbers, one for each sequence, got {utility!r}")
+        utility = self.treeplex.checked_utility(utility)
         self.iteration += 1
         self._learn(utility)
         self._strategy = self._choose(utility if self.optimistic else np.zeros(len(utility)))
