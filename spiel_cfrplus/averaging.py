@@ -33,8 +33,7 @@ from spiel_cfrplus._kernels import INDEX
 
 CONVENTIONS = ("paper", "openspiel")
 
-
-# Sums of some thousand numbers of this size still fit a float64.
+# Sums of millions of numbers of this size still fit a float64.
 _LARGEST_WEIGHT = 1e300
 
 

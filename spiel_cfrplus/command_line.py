@@ -53,7 +53,7 @@ flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference
 
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
-# Two evaluators that sum the same numbers in different orders.
+# Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
 
 _EXIT_DISAGREEMENT = 1
@@ -134,7 +134,7 @@ def _check_flags() -> None:
         if value is not None and math.isnan(value):
             raise UsageError(f"--{name}=nan is not a number")
     if FLAGS.crosscheck:
-        for name in ("averaging", "checkpoint", "print_freq", "target_nash_conv", "time_limit"):
+        for name in ("averaging", "checkpoint", "print_freq", "target_nash_conv", "time_limit", "verify"):
             if FLAGS[name].present:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
@@ -279,8 +279,7 @@ def _verify(solver: solvers.Solver) -> int:
         return 0
     print(f"NashConv of the average policy: {ours!r}")
     print(f"by OpenSpiel, of the exported TabularPolicy: {theirs!r} (difference {abs(ours - theirs):.1e})")
-    # Sums of the same products in another order: what rounding can make of utilities of this size.
-    if abs(ours - theirs) <= _VERIFY_TOLERANCE * max(1.0, float(np.abs(solver.game.tree.returns).max())):
+    if abs(ours - theirs) <= _VERIFY_TOLERANCE * float(np.abs(solver.game.tree.returns).max()):
         return 0
     print("error: OpenSpiel disagrees", file=sys.stderr)
     return _EXIT_DISAGREEMENT

@@ -3,7 +3,7 @@
 Both start from uniform strategies and do the same updates, so in exact arithmetic all policies agree at every iteration. In
 float64 they agree to many digits for a while. Two things part them that are nobody's mistake: exact ties, where a regret that
 should be zero comes out as plus or minus 1e-17 and regret matching turns it into a pure action; and, on some games, chaos: CFR+
-on Leduc poker doubles small differences every few iterations after about the hundredth.
+on Leduc poker enlarges small differences, which show after some hundred iterations.
 
 >>> import pyspiel
 >>> check = crosscheck(pyspiel.load_game("kuhn_poker"), "cfr+", num_iterations=20)

@@ -110,8 +110,8 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
 
 
 def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], Any]) -> np.ndarray:
-    tree, keys = game.tree, game.treeplexes[player].infostate_keys
-    treeplex = game.treeplexes[player]
+    tree, treeplex = game.tree, game.treeplexes[player]
+    keys = treeplex.infostate_keys
     point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
     probabilities = np.ones(treeplex.num_sequences)
     asked_at: dict[int, int] = {}

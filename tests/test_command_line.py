@@ -144,6 +144,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--target_nash_conv=-1"], ["--target_nash_conv=-1"]),
         (["--crosscheck", "--averaging=paper"], ["--averaging has no effect with --crosscheck"]),
         (["--crosscheck", "--time_limit=5"], ["--time_limit has no effect with --crosscheck"]),
+        (["--crosscheck", "--noverify"], ["--verify has no effect with --crosscheck"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
         (["--time_limit=nan"], ["--time_limit=nan is not a number"]),

@@ -44,16 +44,6 @@ def game(request) -> SequenceFormGame:
     return compile_game(EXPORTED[request.param]())
 
 
-@pytest.fixture(scope="module")
-def kuhn() -> SequenceFormGame:
-    return compile_game(GAMES["kuhn_poker"]())
-
-
-@pytest.fixture(scope="module")
-def leduc() -> SequenceFormGame:
-    return compile_game(GAMES["leduc_poker"]())
-
-
 def random_profile(game: SequenceFormGame, seed: int = 0) -> StrategyProfile:
     return StrategyProfile(game, reference.random_probabilities(game, seed))
 

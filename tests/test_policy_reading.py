@@ -99,16 +99,6 @@ def test_every_form_is_read_to_the_same_numbers(name, form):
     assert result.game is compiled
 
 
-@pytest.fixture(scope="module")
-def kuhn() -> SequenceFormGame:
-    return compile_game(GAMES["kuhn_poker"]())
-
-
-@pytest.fixture(scope="module")
-def leduc() -> SequenceFormGame:
-    return compile_game(GAMES["leduc_poker"]())
-
-
 def test_a_profile_is_returned_as_it_is(kuhn):
     profile = random_profile(kuhn)
     assert read_policy(kuhn, profile) is profile

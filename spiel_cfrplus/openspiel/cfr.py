@@ -290,14 +290,14 @@ class _CFRSolverBase:
 class _CFRSolver(_CFRSolverBase):
     """CFR by OpenSpiel's three flags."""
 
+    # Whether a strategy is multiplied by the weight after or before it is multiplied by the reach: it decides the last bit.
+    _weigh_last: ClassVar[bool] = False
+
     def _local_rule(self) -> LocalRule:
         return RegretMatchingPlus() if self._regret_matching_plus else RegretMatching()
 
     def _weights(self, iterations: np.ndarray) -> np.ndarray:
         return iterations.astype(np.float64) if self._linear_averaging else np.ones(len(iterations))
-
-    # Whether a strategy is multiplied by the weight after or before it is multiplied by the reach: it decides the last bit.
-    _weigh_last: ClassVar[bool] = False
 
     def _discounted(self) -> np.ndarray:
         """Which infostates are discounted after each player's pass, bool (n, J)."""

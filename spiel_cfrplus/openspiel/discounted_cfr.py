@@ -42,6 +42,8 @@ class _Discounting(DiscountedRegretMatching):
 class _DCFRSolver(cfr._CFRSolver):
     """Discounted CFR by OpenSpiel's flags and exponents."""
 
+    _weigh_last = True
+
     def __init__(
         self,
         game: pyspiel.Game,
@@ -71,8 +73,6 @@ class _DCFRSolver(cfr._CFRSolver):
         self.alpha = alpha
         self.beta = beta
         self.gamma = gamma
-
-    _weigh_last = True
 
     def _local_rule(self) -> LocalRule:
         return _Discounting(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
