@@ -11,21 +11,25 @@ True
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
 from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.learners import LEARNERS, Learner
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
-from spiel_cfrplus.solvers import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver
+from spiel_cfrplus.solvers import ALGORITHMS, CFRPlusSolver, CFRSolver, LearningSolver, Solver
 from spiel_cfrplus.treeplex import Treeplex
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALGORITHMS",
+    "LEARNERS",
     "Averaging",
     "CFRPlusSolver",
     "CFRSolver",
     "Evaluation",
     "GameTree",
+    "Learner",
+    "LearningSolver",
     "SequenceFormGame",
     "Solver",
     "StrategyProfile",

@@ -12,16 +12,18 @@ import os
 import pathlib
 import secrets
 import zipfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.self_play import CompiledSelfPlay
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 if TYPE_CHECKING:
-    from spiel_cfrplus.solvers import Solver
+    from spiel_cfrplus.solvers import CompiledSolver, Solver
 
 FORMAT = 1
 
@@ -31,8 +33,10 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
 
     Raises:
       OSError: the file cannot be written.
-      TypeError: the solver averages in a way of its own, which a checkpoint could not restore.
+      TypeError: the solver averages in a way of its own, or its minimisers are Python objects; neither could be restored.
     """
+    if not isinstance(solver.self_play, CompiledSelfPlay):
+        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; pickle this one instead")
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
     path = pathlib.Path(path).resolve()  # what a link points to is replaced, not the link
@@ -66,9 +70,9 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
 
 def load(
     path: str | os.PathLike[str],
-    solver_types: dict[str, type[Solver]],
+    solver_types: Mapping[str, type[CompiledSolver]],
     game: pyspiel.Game | SequenceFormGame | None = None,
-) -> Solver:
+) -> CompiledSolver:
     """The saved solver, ready to go on.
 
     Args:

@@ -25,7 +25,8 @@ from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, solvers
+from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, solvers
+from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
@@ -35,12 +36,16 @@ importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Pyth
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
-flags.DEFINE_enum("algorithm", "cfr+", list(solvers.ALGORITHMS), "What to run.")
+flags.DEFINE_enum("algorithm", "cfr+", list(learners.LEARNERS), "What to run.")
+flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
 flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
 flags.DEFINE_integer(
     "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", lower_bound=1
 )
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
+flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
+flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
+flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
 flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
@@ -51,6 +56,18 @@ flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy w
 flags.DEFINE_boolean("crosscheck", False, "Run OpenSpiel's solver beside this one, compare, and solve nothing.")
 flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference that counts as agreement.", lower_bound=0)
 
+_NOT_WITH_CROSSCHECK = (
+    "averaging",
+    "averaging_power",
+    "cce",
+    "checkpoint",
+    "last_iterate",
+    "print_freq",
+    "step_size",
+    "target_nash_conv",
+    "time_limit",
+    "verify",
+)
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
@@ -109,12 +126,16 @@ def _run(arguments: list[str]) -> None:
 def _job(arguments: list[str]) -> int:
     if len(arguments) > 1:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
-    _check_flags()
     alternating = _alternating()
+    _check_flags(alternating)
+    learner, average = _learner(), _averaging()
     game = _load_game(FLAGS.game.strip(), FLAGS.players)
-    _check_checkpoint(alternating)
+    _check_checkpoint(alternating, average)
     compiled = _compile(game)
-    exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve(_make_solver(compiled, alternating))
+    if FLAGS.crosscheck:
+        exit_code = _crosscheck(compiled, alternating)
+    else:
+        exit_code = _solve(_make_solver(compiled, learner, alternating, average))
     sys.stdout.flush()
     return exit_code
 
@@ -128,17 +149,40 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _check_flags() -> None:
+def _check_flags(alternating: bool) -> None:
     for name in ("target_nash_conv", "time_limit", "tolerance"):
         value = FLAGS[name].value
         if value is not None and math.isnan(value):
             raise UsageError(f"--{name}=nan is not a number")
     if FLAGS.crosscheck:
-        for name in ("averaging", "checkpoint", "print_freq", "target_nash_conv", "time_limit", "verify"):
+        for name in _NOT_WITH_CROSSCHECK:
             if FLAGS[name].present:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
         raise UsageError("--tolerance has no effect without --crosscheck")
+    compiled = ", ".join(solvers.ALGORITHMS)
+    for name in ("crosscheck", "checkpoint"):
+        if FLAGS[name].value and FLAGS.algorithm not in solvers.ALGORITHMS:
+            raise UsageError(f"--{name} is for {compiled}, not for {FLAGS.algorithm}")
+    if FLAGS.cce and alternating:
+        raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
+    if FLAGS.cce and FLAGS.checkpoint:
+        raise UsageError("--cce and --checkpoint do not go together: a checkpoint knows no regrets of the past")
+
+
+def _learner() -> learners.Learner:
+    try:
+        return learners.LEARNERS[FLAGS.algorithm].with_step_size(FLAGS.step_size)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _averaging() -> averaging.Averaging:
+    power = FLAGS.averaging_power
+    try:
+        return averaging.Averaging(_learner().averaging_power if power is None else power, FLAGS.averaging)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _alternating() -> bool:
@@ -197,7 +241,7 @@ def _compile(game: pyspiel.Game) -> SequenceFormGame:
     return compiled
 
 
-def _check_checkpoint(alternating: bool) -> None:
+def _check_checkpoint(alternating: bool, average: averaging.Averaging) -> None:
     """Finds out before any work whether the checkpoint can be resumed from, or written."""
     path = FLAGS.checkpoint
     if path is None:
@@ -212,16 +256,21 @@ def _check_checkpoint(alternating: bool) -> None:
             os.unlink(path)
         elif os.path.exists(path):
             options, _ = checkpoint.read(path)
-            saved = (options["algorithm"], options["alternating"], options["averaging"]["convention"])
-            if saved != (FLAGS.algorithm, alternating, FLAGS.averaging):
-                raise UsageError(f"{path} was saved with (algorithm, alternating, averaging) = {saved}; pass the same flags")
+            saved = (options["algorithm"], options["alternating"], *options["averaging"].values())
+            if saved != (FLAGS.algorithm, alternating, average.power, average.convention):
+                names = "algorithm, alternating, averaging_power, averaging"
+                raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
 
-def _make_solver(game: SequenceFormGame, alternating: bool) -> solvers.Solver:
+def _make_solver(
+    game: SequenceFormGame, learner: learners.Learner, alternating: bool, average: averaging.Averaging
+) -> solvers.Solver:
+    if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
+        return solvers.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        return solvers.ALGORITHMS[FLAGS.algorithm](game, alternating=alternating, averaging=FLAGS.averaging)
+        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average)
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
     except ValueError as error:
@@ -233,8 +282,9 @@ def _make_solver(game: SequenceFormGame, alternating: bool) -> solvers.Solver:
 def _solve(solver: solvers.Solver) -> int:
     """Runs the solver, prints its rows, checks its policy; returns the exit code."""
     updates = "alternating" if solver.alternating else "simultaneous"
-    print(f"{solver.algorithm}, {updates} updates, averages by the {solver.averaging.convention} convention")
-    print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}")
+    print(f"{solver.algorithm}, {updates} updates, {_policy_in_words(solver)}")
+    print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}", end="")
+    print(f" {'CCE gap':>13}" if FLAGS.cce else "")
     try:
         for row in _rows(solver):
             _print_row(row)
@@ -248,16 +298,23 @@ def _solve(solver: solvers.Solver) -> int:
         return _EXIT_INTERRUPTED
 
 
+def _policy_in_words(solver: solvers.Solver) -> str:
+    if FLAGS.last_iterate:
+        return "last iterates"
+    return f"averages by the {solver.averaging.convention} convention with weights t^{solver.averaging.power:g}"
+
+
 def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
     num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
     if num_iterations <= 0:
-        return [convergence.measure(solver)]
+        return [convergence.measure(solver, last_iterate=FLAGS.last_iterate)]
     return convergence.convergence(
         solver,
         num_iterations,
         report_every=FLAGS.print_freq,
         target_nash_conv=FLAGS.target_nash_conv,
         time_limit=FLAGS.time_limit,
+        last_iterate=FLAGS.last_iterate,
         progress=True,
     )
 
@@ -265,19 +322,23 @@ def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
 def _print_row(row: convergence.Row) -> None:
     exploitability = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
     # Above a progress bar, where there is one.
-    tqdm.tqdm.write(f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}")
+    gap = f" {row.cce_gap:>13.6e}" if FLAGS.cce else ""
+    tqdm.tqdm.write(
+        f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}{gap}"
+    )
     sys.stdout.flush()
 
 
 def _verify(solver: solvers.Solver) -> int:
     """Evaluates the exported policy with OpenSpiel; returns the exit code."""
-    ours = solver.nash_conv()
+    profile = solver.current_profile() if FLAGS.last_iterate else solver.average_profile()
+    ours = evaluate(solver.game, profile).nash_conv
     try:
-        theirs = _openspiel_nash_conv(solver.game.tree.game, solver.average_policy())
+        theirs = _openspiel_nash_conv(solver.game.tree.game, profile.to_tabular_policy())
     except (ValueError, pyspiel.SpielError) as error:
         print(f"not verified with OpenSpiel: {' '.join(str(error).split())}")
         return 0
-    print(f"NashConv of the average policy: {ours!r}")
+    print(f"NashConv of the {'current' if FLAGS.last_iterate else 'average'} policy: {ours!r}")
     print(f"by OpenSpiel, of the exported TabularPolicy: {theirs!r} (difference {abs(ours - theirs):.1e})")
     if abs(ours - theirs) <= _VERIFY_TOLERANCE * float(np.abs(solver.game.tree.returns).max()):
         return 0

@@ -19,7 +19,9 @@ import math
 import time
 from collections.abc import Iterator
 
+from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.self_play import SelfPlay
 from spiel_cfrplus.solvers import Solver
 
 # Blocks of iterations grow until one takes this long.
@@ -33,9 +35,11 @@ class Row:
     Attributes:
       iteration: iterations done since the solver was made.
       seconds: wall-clock seconds since `convergence` began, evaluations included.
-      nash_conv: of the average policy, in game units.
+      nash_conv: of the average policy, or of the current one if that was asked for, in game units.
       exploitability: nash_conv / 2 in two-player constant-sum games, else None.
-      value: player 0's expected utility under the average policy, in game units.
+      value: player 0's expected utility under that policy, in game units.
+      cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
+        session knows it: a `SelfPlay` with simultaneous updates; else None.
     """
 
     iteration: int
@@ -43,6 +47,7 @@ class Row:
     nash_conv: float
     exploitability: float | None
     value: float
+    cce_gap: float | None
 
 
 def convergence(
@@ -52,6 +57,7 @@ def convergence(
     report_every: int | None = None,
     target_nash_conv: float | None = None,
     time_limit: float | None = None,
+    last_iterate: bool = False,
     progress: bool = False,
 ) -> Iterator[Row]:
     """Runs `solver` for `num_iterations` more and yields rows, the last of them at the end.
@@ -62,6 +68,7 @@ def convergence(
       report_every: a row at each multiple of this; by default at 1, 2, 5, 10, 20, 50, ... iterations.
       target_nash_conv: stop at the first row with a NashConv of at most this.
       time_limit: stop after about this many seconds, with a row.
+      last_iterate: rows are about the current policy instead of the average.
       progress: show a progress bar on standard error, if that is a terminal.
 
     Raises:
@@ -73,7 +80,7 @@ def convergence(
     for name, limit in (("target_nash_conv", target_nash_conv), ("time_limit", time_limit)):
         if limit is not None and math.isnan(limit):
             raise ValueError(f"{name} is not a number")
-    return _rows(solver, num_iterations, report_every, target_nash_conv, time_limit, progress)
+    return _rows(solver, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress)
 
 
 def _rows(
@@ -82,35 +89,38 @@ def _rows(
     report_every: int | None,
     target_nash_conv: float | None,
     time_limit: float | None,
+    last_iterate: bool,
     progress: bool,
 ) -> Iterator[Row]:
     started = time.perf_counter()
     deadline = math.inf if time_limit is None else started + time_limit
-    reports = _report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
+    reports = report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
     with progress_bar(progress, unit="iterations", total=num_iterations) as advance:
         for report in reports:
             _run_until(solver, report, deadline, advance)
-            row = measure(solver, time.perf_counter() - started)
+            row = measure(solver, time.perf_counter() - started, last_iterate)
             yield row
             reached = target_nash_conv is not None and row.nash_conv <= target_nash_conv
             if reached or time.perf_counter() >= deadline:
                 return
 
 
-def measure(solver: Solver, seconds: float = 0.0) -> Row:
-    """The row of a solver as it stands."""
-    evaluation = solver.evaluate()
+def measure(solver: Solver, seconds: float = 0.0, last_iterate: bool = False) -> Row:
+    """The row of a solver as it stands, see `convergence`."""
+    evaluation = evaluate(solver.game, solver.current_profile() if last_iterate else solver.average_profile())
+    session = solver.self_play
     return Row(
         iteration=solver.iteration,
         seconds=seconds,
         nash_conv=evaluation.nash_conv,
         exploitability=evaluation.exploitability if solver.game.is_two_player_constant_sum else None,
         value=float(evaluation.values[0]),
+        cce_gap=session.cce_gap() if isinstance(session, SelfPlay) and session.plays_together else None,
     )
 
 
-def _report_iterations(done: int, last: int, every: int | None) -> list[int]:
-    """Where rows are due after iteration `done`, up to and including `last`."""
+def report_iterations(done: int, last: int, every: int | None = None) -> list[int]:
+    """Where rows are due after iteration `done`, up to and including `last`: every so often, or at 1, 2, 5, 10, 20, 50, ..."""
     if every is not None:
         due = set(range(done - done % every + every, last, every))
     else:

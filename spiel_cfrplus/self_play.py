@@ -22,8 +22,8 @@ import numpy as np
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
-from spiel_cfrplus.regret_minimizers.simplex import RegretMinimizer
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 # Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
@@ -67,6 +67,8 @@ class SelfPlay:
       iteration: iterations done.
       strategies: the current strategies in sequence form.
       cumulative_strategies: their weighted sums.
+      cumulative_utilities: for each player the sum of the utilities observed, in sequence form.
+      earned: float64 (n,), the sum over iterations of strategy . utility.
     """
 
     def __init__(
@@ -101,6 +103,8 @@ class SelfPlay:
                     f"the minimiser of player {treeplex.player} plays no sequence-form strategy of {game.tree.game}"
                 )
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
+        self.cumulative_utilities = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
+        self.earned = np.zeros(game.num_players)
 
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more."""
@@ -111,7 +115,10 @@ class SelfPlay:
         self.iteration += 1
         self._average(0)
         for player, minimizer in enumerate(self.minimizers):
-            minimizer.observe_utility(self.game.payoff_gradient(player, self.strategies))
+            utility = self.game.payoff_gradient(player, self.strategies)
+            minimizer.observe_utility(utility)
+            self.cumulative_utilities[player] += utility
+            self.earned[player] += self.strategies[player] @ utility
             if self.alternating:
                 self.strategies[player] = minimizer.next_strategy()
         if not self.alternating:
@@ -124,6 +131,29 @@ class SelfPlay:
         first_averaged = self.averaging.first_averaged(self.game.num_players, self.alternating)
         for player in np.flatnonzero(first_averaged == which):
             self.cumulative_strategies[player] += weight * self.strategies[player]
+
+    def regrets(self) -> np.ndarray:
+        """Every player's external regret, float64 (n,), in game units: what the best fixed strategy would have earned more."""
+        pairs = zip(self.game.treeplexes, self.cumulative_utilities, strict=True)
+        return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.earned
+
+    @property
+    def plays_together(self) -> bool:
+        """Whether there have been iterations in which the utilities of all players were those of one strategy profile."""
+        return self.iteration > 0 and not self.alternating
+
+    def cce_gap(self) -> float:
+        """How far the empirical distribution of play is from a coarse correlated equilibrium, in game units.
+
+        The distribution draws one of the iterations and plays its strategies; the gap is the largest gain of any player from
+        committing to a fixed strategy before. It equals the largest average regret, for any number of players and any payoffs.
+
+        Raises:
+          ValueError: no iterations yet, or alternating updates, in which utilities are not those of strategies played together.
+        """
+        if not self.plays_together:
+            raise ValueError("the empirical distribution of play needs iterations with simultaneous updates")
+        return float(self.regrets().max()) / self.iteration
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""

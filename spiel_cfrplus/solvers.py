@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -24,13 +25,15 @@ from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import CompiledSelfPlay, checked_count
+from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.treeplex import Treeplex
 
 
 class Solver:
-    """Self-play of CFR minimisers on a compiled game.
+    """Self-play of regret minimisers on a compiled game, and the policies that come of it.
 
     In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the
     same iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's
@@ -44,40 +47,16 @@ class Solver:
     Attributes:
       game: the compiled game; give it to another solver to save the walk.
       self_play: the session that iterates: the players' regret minimisers and their memory.
-      algorithm: the name of the algorithm, as in `ALGORITHMS`.
+      algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`.
     """
 
-    algorithm: ClassVar[str]
-    local_rule: ClassVar[LocalRule]
-    averaging_power: ClassVar[float]
+    self_play: SelfPlay | CompiledSelfPlay
+    algorithm: str
 
-    def __init__(
-        self,
-        game: pyspiel.Game | SequenceFormGame,
-        *,
-        alternating: bool = True,
-        averaging: str | Averaging = "paper",
-    ):
-        """Compiles the game if it is not yet compiled; nothing is played.
-
-        Args:
-          game: a game, or what `compile_game` made of one.
-          alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
-            update at once.
-          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
-
-        Raises:
-          TypeError: `averaging` is neither, or `alternating` is no bool.
-          ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
-        """
-        if isinstance(averaging, str):
-            averaging = Averaging(self.averaging_power, averaging)
-        if not isinstance(averaging, Averaging):
-            raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
-        if not isinstance(alternating, bool | np.bool_):
-            raise TypeError(f"alternating must be True or False, got {alternating!r}")
-        self.game = compile_game(game)
-        self.self_play = CompiledSelfPlay(self.game, self.local_rule, averaging, bool(alternating))
+    def __init__(self, self_play: SelfPlay | CompiledSelfPlay):
+        """Takes a session as it stands."""
+        self.game = self_play.game
+        self.self_play = self_play
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
@@ -100,7 +79,7 @@ class Solver:
         self.run(1)
 
     def run(self, num_iterations: int) -> None:
-        """Does `num_iterations` in compiled code. The result is the same doubles however they are divided among calls.
+        """Does `num_iterations` more. The result is the same doubles however they are divided among calls.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
@@ -141,12 +120,43 @@ class Solver:
 
         Args, errors: see `checkpoint.load`.
         """
-        solver = checkpoint.load(path, ALGORITHMS if cls is Solver else {cls.algorithm: cls}, game)
+        mine = {name: solver_type for name, solver_type in ALGORITHMS.items() if issubclass(solver_type, cls)}
+        solver = checkpoint.load(path, {cls.algorithm: cls} if issubclass(cls, CompiledSolver) else mine, game)
         assert isinstance(solver, cls)
         return solver
 
 
-class CFRSolver(Solver):
+class CompiledSolver(Solver):
+    """CFR with one local rule of the regret-matching family everywhere; all iterations of a `run` happen in compiled code."""
+
+    self_play: CompiledSelfPlay
+    local_rule: ClassVar[LocalRule]
+    averaging_power: ClassVar[float]
+
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+    ):
+        """Compiles the game if it is not yet compiled; nothing is played.
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
+            update at once.
+          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
+
+        Raises:
+          TypeError: `averaging` is neither, or `alternating` is no bool.
+          ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
+        """
+        averaging, alternating = _checked_options(averaging, self.averaging_power, alternating)
+        super().__init__(CompiledSelfPlay(compile_game(game), self.local_rule, averaging, alternating))
+
+
+class CFRSolver(CompiledSolver):
     """Counterfactual regret minimisation: regret matching, uniform average.
 
     Zinkevich, Johanson, Bowling, Piccione 2007; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
@@ -157,7 +167,7 @@ class CFRSolver(Solver):
     averaging_power = 0.0
 
 
-class CFRPlusSolver(Solver):
+class CFRPlusSolver(CompiledSolver):
     """CFR+: regret matching+, average with weight i on the i-th strategy.
 
     Tammelin 2014; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
@@ -168,4 +178,50 @@ class CFRPlusSolver(Solver):
     averaging_power = 1.0
 
 
-ALGORITHMS: dict[str, type[Solver]] = {solver.algorithm: solver for solver in (CFRSolver, CFRPlusSolver)}
+class LearningSolver(Solver):
+    """Self-play of any regret minimisers, one made for each player; iterations run in Python.
+
+    `self_play` is a `SelfPlay`, which also knows every player's regret and the distance from a coarse correlated equilibrium.
+    """
+
+    self_play: SelfPlay
+
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        minimizer: Callable[[Treeplex], RegretMinimizer],
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+    ):
+        """Compiles the game if it is not yet compiled, makes the minimisers and asks them for their first strategies.
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          minimizer: makes a minimiser for a player's treeplex: one of `LEARNERS`, a class, any function.
+          alternating: as for `CompiledSolver`.
+          averaging: a convention, "paper" or "openspiel", with the weights that the learner names, uniform if it is none of
+            `LEARNERS`; or an `Averaging`.
+
+        Raises:
+          TypeError: `averaging` is neither, or `alternating` is no bool.
+          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
+        """
+        averaging, alternating = _checked_options(averaging, getattr(minimizer, "averaging_power", 0.0), alternating)
+        self.algorithm = str(getattr(minimizer, "name", minimizer))
+        game = compile_game(game)
+        minimizers = [minimizer(treeplex) for treeplex in game.treeplexes]
+        super().__init__(SelfPlay(game, minimizers, averaging, alternating))
+
+
+def _checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:
+    if isinstance(averaging, str):
+        averaging = Averaging(power, averaging)
+    if not isinstance(averaging, Averaging):
+        raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
+    if not isinstance(alternating, bool | np.bool_):
+        raise TypeError(f"alternating must be True or False, got {alternating!r}")
+    return averaging, bool(alternating)
+
+
+ALGORITHMS: dict[str, type[CompiledSolver]] = {solver.algorithm: solver for solver in (CFRSolver, CFRPlusSolver)}

@@ -43,6 +43,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
@@ -104,11 +105,21 @@ class Treeplex(Immutable):
     def num_sequences(self) -> int:
         return len(self.actions)
 
+    @property
+    def dimension(self) -> int:
+        """Numbers in a sequence-form strategy: `num_sequences`, under the name that it has for any decision set."""
+        return self.num_sequences
+
+    @functools.cached_property
+    def num_actions(self) -> np.ndarray:
+        """int32 (J,), the number of actions at each decision point."""
+        return frozen(np.diff(self.sequence_start), np.int32)
+
     @functools.cached_property
     def decision_point_of(self) -> np.ndarray:
         """int32 (S,), the decision point of each sequence; -1 for the empty sequence."""
-        counts = np.diff(self.sequence_start)
-        return frozen(np.concatenate([[-1], np.repeat(np.arange(self.num_decision_points), counts)]), np.int32)
+        points = np.repeat(np.arange(self.num_decision_points), self.num_actions)
+        return frozen(np.concatenate([[-1], points]), np.int32)
 
     @functools.cached_property
     def arrays(self) -> _kernels.TreeplexArrays:
@@ -204,7 +215,7 @@ class Treeplex(Immutable):
         _kernels.counterfactual_values(self.arrays, 0, self._vector(policy), values)
         return values
 
-    def checked_utility(self, utility: np.ndarray) -> np.ndarray:
+    def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
         """A copy of a gradient of the utility, float64 (S,).
 
         Raises:

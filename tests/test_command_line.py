@@ -229,3 +229,56 @@ def test_ctrl_c_saves_and_leaves_cleanly(tmp_path):
     assert process.returncode == 130
     assert re.fullmatch(r"interrupted at iteration \d+\n", errors)
     assert checkpoint.exists()
+
+
+def test_every_learner_is_an_algorithm():
+    # NashConv of a Nash equilibrium of Kuhn poker is 0; the last of these has a row about its last policy.
+    for flags in (
+        ["--algorithm=optimistic_dilated_euclidean", "--iterations=100"],
+        ["--algorithm=multiplicative_weights", "--iterations=500", "--step_size=2"],
+        ["--algorithm=predictive_cfr+", "--iterations=50"],
+        ["--algorithm=optimistic_gradient_ascent", "--iterations=100", "--last_iterate"],
+    ):
+        result = run(*flags)
+        assert result.returncode == 0, result.stderr
+        ours, theirs = verified(result)
+        assert abs(ours - theirs) < 1e-12
+        assert ours == pytest.approx(rows(result)[-1][2], rel=1e-6, abs=1e-15)
+        assert ours < 0.02
+    assert ours < 1e-9
+
+
+def test_averaging_power_reaches_the_average():
+    # After two iterations CFR's own average has weights 1 and 1; with 1 and 2 it is not the same.
+    uniform, linear = (
+        rows(run("--algorithm=cfr", "--iterations=2", f"--averaging_power={power}", "--noverify"))[-1][2] for power in (0, 1)
+    )
+    assert rows(run("--algorithm=cfr", "--iterations=2", "--noverify"))[-1][2] == uniform != linear
+
+
+def test_distance_from_coarse_correlated_equilibria():
+    result = run("--game=kuhn_poker", "--players=3", "--algorithm=cfr", "--simultaneous", "--cce", "--iterations=1000")
+    assert result.returncode == 0, result.stderr
+    table = rows(result)
+    assert [len(row) for row in table] == [6] * len(table)
+    assert table[-1][5] < table[0][5] / 10
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--algorithm=cfr", "--step_size=1"], "cfr takes no step size"),
+        (["--algorithm=cfr_hedge", "--step_size=0"], "step_size must be positive and finite, got 0"),
+        (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
+        (["--cce"], "--cce needs --simultaneous"),
+        (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint do not go together"),
+        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "--checkpoint is for cfr, cfr+, not for gradient_ascent"),
+        (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, not for gradient_ascent"),
+        (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
+    ],
+)
+def test_flags_that_do_not_go_together(flags, words):
+    result = run(*flags)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr

@@ -27,7 +27,7 @@ LOCAL_MINIMIZERS = {
     "rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus()),
     "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
     "predictive rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True),
-    "hedge": functools.partial(Hedge, learning_rate=1.0),
+    "hedge": functools.partial(Hedge, step_size=1.0),
     "gradient": functools.partial(ProjectedGradientAscent, step_size=0.3),
 }
 
@@ -84,17 +84,56 @@ def test_average_regrets_are_openspiels_deviation_incentives(name):
     incentives = pyspiel.cce_dist(game, play).deviation_incentives
     for monitor, incentive in zip(monitors, incentives, strict=True):
         assert max(0.0, monitor.regret / num_iterations) == pytest.approx(incentive, abs=1e-12)
+    assert session.cce_gap() == pytest.approx(max(incentives), abs=1e-12)
     assert max(incentives) > 1e-3
+
+
+def test_sessions_and_monitors_measure_the_same_regrets():
+    game = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
+    for alternating in (True, False):
+        monitors = [RegretMonitor.on_treeplex(CFR(treeplex), treeplex) for treeplex in game.treeplexes]
+        session = SelfPlay(game, monitors, alternating=alternating)
+        assert session.regrets().tolist() == [0, 0, 0]
+        session.run(40)
+        np.testing.assert_allclose(session.regrets(), [monitor.regret for monitor in monitors], rtol=0, atol=1e-12)
+        assert session.regrets().max() > 0.1
+
+
+def test_distance_from_coarse_correlated_equilibria_needs_strategies_that_were_played_together():
+    players = [CFR(treeplex) for treeplex in KUHN.treeplexes]
+    with pytest.raises(ValueError, match="needs iterations with simultaneous updates"):
+        SelfPlay(KUHN, players, alternating=False).cce_gap()
+    session = SelfPlay(KUHN, players)
+    session.run(3)
+    with pytest.raises(ValueError, match="needs iterations with simultaneous updates"):
+        session.cce_gap()
+
+
+def test_regrets_on_simplices_side_by_side_are_those_of_each():
+    local = SimplexRegretMatching
+    apart = ComposedCFR(KUHN.treeplexes[0], lambda num_actions: RegretMonitor.on_simplex(local(num_actions)))
+    sizes = KUHN.treeplexes[0].num_actions
+    together = ComposedCFR(KUHN.treeplexes[0], RegretMonitor.on_simplices(local(sizes), sizes))
+    for cfr in (apart, together):
+        SelfPlay(KUHN, [cfr, CFR(KUHN.treeplexes[1])]).run(30)
+    expected = [monitor.regret for monitor in apart.local_minimizers]
+    np.testing.assert_allclose(together.local_minimizers.regrets, expected, rtol=0, atol=1e-12)
+    assert together.regret_bound == pytest.approx(apart.regret_bound) == pytest.approx(together.local_minimizers.regret_bound)
+
+
+def test_a_bound_that_nobody_knows():
+    cfr = ComposedCFR(KUHN.treeplexes[0], [RegretMonitor.on_simplex(CFR(KUHN.treeplexes[0]))] * 6)
+    with pytest.raises(TypeError, match=r"CFR object .* knows no bound on its regret"):
+        _ = cfr.regret_bound
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "sheriff(max_bribe=2,max_items=3,num_rounds=1)"])
 def test_play_approaches_coarse_correlated_equilibria(name):
     game = compile_game(pyspiel.load_game(name))
-    monitors = [RegretMonitor.on_treeplex(CFR(treeplex, RegretMatching()), treeplex) for treeplex in game.treeplexes]
-    session = SelfPlay(game, monitors, alternating=False)
+    session = SelfPlay(game, [CFR(treeplex, RegretMatching()) for treeplex in game.treeplexes], alternating=False)
     gaps = []
     for num_iterations in (100, 10_000):
         session.run(num_iterations - session.iteration)
-        gaps.append(max(monitor.regret for monitor in monitors) / num_iterations)
+        gaps.append(session.cce_gap())
     # The theory promises a rate of t ** -1/2: a tenth after a hundred times the iterations.
     assert gaps[1] < gaps[0] / 10

@@ -1,7 +1,9 @@
 """Regret minimisers on the simplex, alone."""
 
+import copy
 import functools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -18,68 +20,120 @@ from spiel_cfrplus.regret_minimizers import (
 )
 
 K, T = 4, 400
-# Each minimiser for K actions and T utilities in [0, 1], and what its docstring promises of the regret.
+# Each minimiser for K actions and T utilities in [0, 1], and what its docstring promises of the regret in general.
 L, G = 1.0, math.sqrt(K)
-HEDGE_RATE, STEP_SIZE = math.sqrt(8 * math.log(K) / T) / L, math.sqrt(2 / T) / G
-MINIMIZERS = {
-    "rm": (lambda: SimplexRegretMatching(K, RegretMatching()), L * math.sqrt(K * T)),
-    "rm+": (lambda: SimplexRegretMatching(K, RegretMatchingPlus()), L * math.sqrt(K * T)),
-    "hedge": (lambda: Hedge(K, HEDGE_RATE), L * math.sqrt(T * math.log(K) / 2)),
-    "gradient": (lambda: ProjectedGradientAscent(K, STEP_SIZE), 1 / STEP_SIZE + STEP_SIZE * G**2 * T / 2),
+HEDGE_STEP, GRADIENT_STEP = math.sqrt(8 * math.log(K) / T) / L, math.sqrt(2 / T) / G
+BOUNDED = {
+    "rm": (lambda k: SimplexRegretMatching(k, RegretMatching()), L * math.sqrt(K * T)),
+    "rm+": (lambda k: SimplexRegretMatching(k, RegretMatchingPlus()), L * math.sqrt(K * T)),
+    "hedge": (lambda k: Hedge(k, HEDGE_STEP), L * math.sqrt(T * math.log(K) / 2)),
+    "gradient": (
+        lambda k: ProjectedGradientAscent(k, GRADIENT_STEP),
+        1 / GRADIENT_STEP + GRADIENT_STEP * G**2 * T / 2,
+    ),
 }
 OTHERS = {
-    "discounted": lambda: SimplexRegretMatching(K, DiscountedRegretMatching()),
-    "optimistic rm": lambda: SimplexRegretMatching(K, RegretMatching(), optimistic=True),
-    "optimistic rm+": lambda: SimplexRegretMatching(K, RegretMatchingPlus(), optimistic=True),
-    "optimistic hedge": lambda: Hedge(K, HEDGE_RATE, optimistic=True),
-    "optimistic gradient": lambda: ProjectedGradientAscent(K, STEP_SIZE, optimistic=True),
+    "discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching()),
+    "linear": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(1, 1)),
+    "optimistic rm": lambda k: SimplexRegretMatching(k, RegretMatching(), optimistic=True),
+    "optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), optimistic=True),
+    "optimistic discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), optimistic=True),
+    "optimistic hedge": lambda k: Hedge(k, HEDGE_STEP, optimistic=True),
+    "optimistic gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, optimistic=True),
+    "tuned hedge": Hedge,
+    "tuned gradient": ProjectedGradientAscent,
+    "tuned optimistic hedge": functools.partial(Hedge, optimistic=True),
+    "tuned optimistic gradient": functools.partial(ProjectedGradientAscent, optimistic=True),
 }
-EVERY = {name: make for name, (make, _) in MINIMIZERS.items()} | OTHERS
+EVERY = {name: make for name, (make, _) in BOUNDED.items()} | OTHERS
+FIXED_STEPS = {"hedge", "gradient", "optimistic hedge", "optimistic gradient"}
 every_minimizer = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
 
 
-def regret(minimizer, utilities):
-    """The largest gain of a fixed action over what was played."""
+def play_against(minimizer, adversary):
+    """T rounds; the adversary sees the strategy. Returns the largest gain of a fixed action over what was played."""
     earned, sums = 0.0, np.zeros(K)
-    for utility in utilities:
-        earned += minimizer.next_strategy() @ utility
+    for t in range(T):
+        strategy = minimizer.next_strategy()
+        utility = adversary(t, strategy)
+        earned += strategy @ utility
         sums += utility
         minimizer.observe_utility(utility)
     return sums.max() - earned
 
 
-def random_utilities(seed):
-    return np.random.default_rng(seed).random((T, K))
+def random_adversary(t, strategy):
+    return np.random.default_rng(t).random(K)
 
 
-def drifting_utilities(seed):
+def drifting_adversary(t, strategy):
     # The best action changes every 40 steps.
-    best = np.random.default_rng(seed).integers(K, size=T // 40).repeat(40)
-    return np.eye(K)[best]
+    return np.eye(K)[np.random.default_rng(t // 40).integers(K)]
 
 
-@pytest.mark.parametrize("utilities", [random_utilities, drifting_utilities])
-@pytest.mark.parametrize(("make", "bound"), MINIMIZERS.values(), ids=MINIMIZERS)
-def test_regret_stays_under_its_bound(make, bound, utilities):
-    for seed in range(5):
-        assert regret(make(), utilities(seed)) <= bound
-
-
-@pytest.mark.parametrize(("make", "bound"), MINIMIZERS.values(), ids=MINIMIZERS)
-def test_regret_stays_under_its_bound_against_an_adversary(make, bound):
+def hostile_adversary(t, strategy):
     # It pays 1 on the action that is played least: whoever stands still, or follows the last utility, loses linearly.
-    minimizer, sums, earned = make(), np.zeros(K), 0.0
-    for _ in range(T):
-        strategy = minimizer.next_strategy()
-        utility = np.eye(K)[strategy.argmin()]
-        sums, earned = sums + utility, earned + strategy @ utility
-        minimizer.observe_utility(utility)
-    assert sums.max() - earned <= bound
+    return np.eye(K)[strategy.argmin()]
+
+
+def alternating_adversary(t, strategy):
+    # It belies the prediction that the last utility comes again.
+    return np.eye(K)[t % 2]
+
+
+def late_adversary(t, strategy):
+    # Nothing at first, then little, then much: hard on step sizes tuned to the past.
+    return (t > 20) * (0.001 if t < 200 else 1.0) * np.eye(K)[strategy.argmin()]
+
+
+ADVERSARIES = [random_adversary, drifting_adversary, hostile_adversary, alternating_adversary, late_adversary]
+every_adversary = pytest.mark.parametrize("adversary", ADVERSARIES)
+
+
+@every_adversary
+@pytest.mark.parametrize(("make", "bound"), BOUNDED.values(), ids=BOUNDED)
+def test_regret_stays_under_the_bound_in_general(make, bound, adversary):
+    minimizer = make(K)
+    regret = play_against(minimizer, adversary)
+    assert regret <= minimizer.regret_bound <= bound * (1 + 1e-12)
+
+
+@every_adversary
+@every_minimizer
+def test_regret_stays_under_the_bound_for_what_came(make, adversary):
+    minimizer = make(K)
+    assert minimizer.regret_bound == 0
+    assert play_against(minimizer, adversary) <= minimizer.regret_bound < T
+
+
+def test_bounds_by_hand():
+    # Regret matching: uniform earns 1/2 of (1, 0): regrets (1/2, -1/2), squared norm 1/2. Then (1, 0) earns 1: (0, -1). The
+    # squares sum to 3/2. With predictions the second was expected to be (1/2, -1/2) again: 1/2 + |(-1/2, -1/2)|^2.
+    assert bound_after(SimplexRegretMatching(2), [1.0, 0.0], [1.0, 0.0]) == pytest.approx(math.sqrt(3 / 2))
+    assert bound_after(SimplexRegretMatching(2, optimistic=True), [1.0, 0.0], [1.0, 0.0]) == pytest.approx(1)
+    # Factors t / (t + 1): P_1 = 1/2, P_2 = P_1 / 4 + 1 = 9/8, and half of sqrt(P_1) was discounted.
+    linear = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1))
+    assert bound_after(linear, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(math.sqrt(9 / 8) + math.sqrt(1 / 2) / 2)
+    # Hedge at step 1/2: log(2) / (1/2) + (1/2) / 8 for each range of 1; nothing for the second if it was expected.
+    for optimistic, errors in ((False, 2), (True, 1)):
+        hedge = Hedge(2, 0.5, optimistic=optimistic)
+        assert bound_after(hedge, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(2 * math.log(2) + errors / 16)
+    # Gradient ascent at step 1/2: 1 / (1/2) + (1/4) |utility|^2.
+    assert bound_after(ProjectedGradientAscent(2, 0.5), [3.0, 4.0]) == pytest.approx(2 + 25 / 4)
+    # Tuned, radius 1: steps are 1/5 and 1/5, then 1 / sqrt(50).
+    tuned = ProjectedGradientAscent(2)
+    assert bound_after(tuned, [3.0, 4.0], [3.0, 4.0]) == pytest.approx(5 + 25 / 10 + 25 / 10)
+    assert tuned.step_sizes == pytest.approx([1 / math.sqrt(50)])
+
+
+def bound_after(minimizer, *utilities):
+    play(minimizer, *utilities)
+    return minimizer.regret_bound
 
 
 @every_minimizer
 def test_strategies_are_distributions_and_asking_changes_nothing(make):
-    minimizer = make()
+    minimizer = make(K)
     np.testing.assert_array_equal(minimizer.next_strategy(), np.full(K, 1 / K))
     for utility in np.random.default_rng(0).normal(size=(50, K)):
         minimizer.observe_utility(utility)
@@ -94,7 +148,7 @@ def test_strategies_are_distributions_and_asking_changes_nothing(make):
 
 @every_minimizer
 def test_the_best_action_is_found(make):
-    minimizer = make()
+    minimizer = make(K)
     for _ in range(T):
         minimizer.observe_utility([0.0, 0.0, 1.0, 0.0])
     assert minimizer.next_strategy()[2] > 0.8
@@ -131,14 +185,41 @@ def test_two_steps_by_hand():
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
-@pytest.mark.parametrize("optimistic", [False, True])
-@pytest.mark.parametrize("rule", [RegretMatching(), RegretMatchingPlus(), DiscountedRegretMatching()], ids=repr)
-def test_regret_matching_does_not_care_for_units(rule, optimistic, scale):
-    plain, scaled = (SimplexRegretMatching(K, rule, optimistic=optimistic) for _ in range(2))
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in FIXED_STEPS])
+def test_nothing_but_fixed_steps_cares_for_units(name, scale):
+    plain, scaled = EVERY[name](K), EVERY[name](K)
     for utility in np.random.default_rng(1).normal(size=(100, K)):
         plain.observe_utility(utility)
         scaled.observe_utility(scale * utility)
         np.testing.assert_allclose(scaled.next_strategy(), plain.next_strategy(), rtol=1e-9, atol=1e-12)
+    assert scaled.regret_bound == pytest.approx(scale * plain.regret_bound, rel=1e-9)
+
+
+@every_minimizer
+def test_simplices_side_by_side_are_learned_separately(make):
+    sizes = [2, 1, 4, 3]
+    together, alone = make(sizes), [make(size) for size in sizes]
+    assert together.next_strategy() == pytest.approx(np.concatenate([minimizer.next_strategy() for minimizer in alone]))
+    # Of different sizes, so that step sizes of different simplices differ.
+    scales = np.repeat([1.0, 1.0, 10.0, 0.1], sizes)
+    for utility in np.random.default_rng(2).normal(size=(60, 10)) * scales:
+        together.observe_utility(utility)
+        for minimizer, part in zip(alone, np.split(utility, np.cumsum(sizes)[:-1]), strict=True):
+            minimizer.observe_utility(part)
+        expected = np.concatenate([minimizer.next_strategy() for minimizer in alone])
+        np.testing.assert_allclose(together.next_strategy(), expected, rtol=0, atol=1e-12)
+    assert together.regret_bound == pytest.approx(sum(minimizer.regret_bound for minimizer in alone), rel=1e-12)
+
+
+@every_minimizer
+def test_copies_learn_on_their_own(make):
+    minimizer = make(K)
+    minimizer.observe_utility([1.0, 2.0, 3.0, 4.0])
+    before = minimizer.next_strategy()
+    for twin in (copy.deepcopy(minimizer), pickle.loads(pickle.dumps(minimizer))):
+        twin.observe_utility([9.0, 0.0, 0.0, 0.0])
+        assert twin.next_strategy().tolist() != before.tolist()
+        np.testing.assert_array_equal(minimizer.next_strategy(), before)
 
 
 def test_hedge_survives_large_utilities():
@@ -164,7 +245,7 @@ def test_projection_is_the_nearest_point(seed):
 @every_minimizer
 @pytest.mark.parametrize("utility", [[1.0] * (K - 1), [[1.0] * K], [math.nan] * K, [math.inf] + [0.0] * (K - 1)], ids=str)
 def test_utilities_that_make_no_sense_change_nothing(make, utility):
-    minimizer = make()
+    minimizer = make(K)
     minimizer.observe_utility([1.0, 2.0, 3.0, 4.0])
     before = minimizer.next_strategy()
     with pytest.raises(ValueError, match=f"expected {K} finite numbers"):
@@ -177,8 +258,8 @@ def test_utilities_that_make_no_sense_change_nothing(make, utility):
     ("make", "words"),
     [
         (functools.partial(SimplexRegretMatching, 0), "at least one action, got 0"),
-        (functools.partial(Hedge, 3, learning_rate=0.0), "learning_rate must be positive and finite, got 0.0"),
-        (functools.partial(Hedge, 3, learning_rate=math.nan), "learning_rate must be positive"),
+        (functools.partial(Hedge, 3, step_size=0.0), "step_size must be positive and finite, got 0.0"),
+        (functools.partial(Hedge, 3, step_size=math.nan), "step_size must be positive"),
         (functools.partial(ProjectedGradientAscent, 3, step_size=math.inf), "step_size must be positive and finite, got inf"),
         (functools.partial(DiscountedRegretMatching, alpha=math.nan), "must be numbers"),
     ],

@@ -1,29 +1,28 @@
 """Regret minimisers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, StaticStrategy
 from spiel_cfrplus.regret_minimizers.monitor import RegretMonitor
+from spiel_cfrplus.regret_minimizers.projections import project_onto_simplex, project_onto_treeplex
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
     RegretMatching,
     RegretMatchingPlus,
 )
-from spiel_cfrplus.regret_minimizers.simplex import (
-    Hedge,
-    ProjectedGradientAscent,
-    RegretMinimizer,
-    SimplexRegretMatching,
-    project_onto_simplex,
-)
+from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
 from spiel_cfrplus.regret_minimizers.treeplex_level import (
+    DilatedEntropyAscent,
+    DilatedEuclideanAscent,
     MultiplicativeWeights,
     TreeplexGradientAscent,
-    project_onto_treeplex,
 )
 
 __all__ = [
     "CFR",
     "ComposedCFR",
+    "DilatedEntropyAscent",
+    "DilatedEuclideanAscent",
     "DiscountedRegretMatching",
     "Hedge",
     "LocalRule",
@@ -34,6 +33,7 @@ __all__ = [
     "RegretMinimizer",
     "RegretMonitor",
     "SimplexRegretMatching",
+    "StaticStrategy",
     "TreeplexGradientAscent",
     "project_onto_simplex",
     "project_onto_treeplex",

@@ -16,12 +16,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from spiel_cfrplus import _kernels
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus
-from spiel_cfrplus.regret_minimizers.simplex import RegretMinimizer
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -111,30 +112,48 @@ class ComposedCFR:
 
     Attributes:
       treeplex: the decision problem.
-      local_minimizers: R_j for each decision point j.
+      local_minimizers: R_j for each decision point j, as a tuple; or the one object that stands for all of them.
     """
 
-    def __init__(self, treeplex: Treeplex, local_minimizers: Callable[[int], RegretMinimizer] | Sequence[RegretMinimizer]):
+    def __init__(
+        self,
+        treeplex: Treeplex,
+        local_minimizers: Callable[[int], RegretMinimizer] | Sequence[RegretMinimizer] | RegretMinimizer,
+    ):
         """Takes or makes the local minimisers.
 
         Args:
           treeplex: the decision problem.
           local_minimizers: a function that makes a minimiser for a number of actions, such as a class; or one minimiser for
-            each decision point, on the simplex over its actions. Any object with the two methods will do.
+            each decision point, on the simplex over its actions; or one for all of these simplices side by side, such as
+            `Hedge(treeplex.num_actions)`, which spares thousands of calls. Any object with the two methods will do.
 
         Raises:
           ValueError: not one minimiser for each decision point.
         """
+        self.treeplex = treeplex
+        self._policy = treeplex.uniform_policy()
+        if isinstance(local_minimizers, _TwoCalls) and not isinstance(local_minimizers, type):
+            self.local_minimizers: tuple[RegretMinimizer, ...] | RegretMinimizer = local_minimizers
+            self._side_by_side: RegretMinimizer = local_minimizers
+            return
         if callable(local_minimizers):
-            counts = np.diff(treeplex.sequence_start).tolist()
-            local_minimizers = [local_minimizers(num_actions) for num_actions in counts]
+            local_minimizers = [local_minimizers(num_actions) for num_actions in treeplex.num_actions.tolist()]
         if len(local_minimizers) != treeplex.num_decision_points:
             raise ValueError(
                 f"{treeplex.num_decision_points} decision points need as many minimisers, got {len(local_minimizers)}"
             )
-        self.treeplex = treeplex
         self.local_minimizers = tuple(local_minimizers)
-        self._policy = treeplex.uniform_policy()
+        self._side_by_side = SideBySide(self.local_minimizers, treeplex)
+
+    @property
+    def regret_bound(self) -> float:
+        """The sum of the bounds on the local regrets.
+
+        Raises:
+          TypeError: a local minimiser knows none.
+        """
+        return regret_bound(self._side_by_side)
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,).
@@ -142,20 +161,82 @@ class ComposedCFR:
         Raises:
           ValueError: a local minimiser's strategy is not a distribution over the actions of its decision point.
         """
-        for point, minimizer in enumerate(self.local_minimizers):
-            sequences = self.treeplex.sequences(point)
-            strategy = np.asarray(minimizer.next_strategy(), np.float64)
-            if strategy.shape != (len(sequences),) or not strategy.min() >= 0 or not abs(strategy.sum() - 1) <= 1e-9:
-                key = self.treeplex.infostate_keys[point]
-                raise ValueError(
-                    f"{minimizer!r} at infostate {key!r} gave {strategy}, no distribution over {len(sequences)} actions"
-                )
-            self._policy[sequences.start : sequences.stop] = strategy
+        # Step 1: each R_j gives the strategy b_j of its decision point.
+        local_strategies = np.asarray(self._side_by_side.next_strategy(), np.float64)
+        _check_distributions(self.treeplex, local_strategies)
+        self._policy[1:] = local_strategies
+        # Step 2: top-down, x[ja] = x[p_j] b_j[a].
         return self.treeplex.sequence_form(self._policy)
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,)."""
-        values = self.treeplex.counterfactual_values(self._policy, utility)
-        for point, minimizer in enumerate(self.local_minimizers):
-            sequences = self.treeplex.sequences(point)
-            minimizer.observe_utility(values[sequences.start : sequences.stop])
+        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
+
+        Raises:
+          ValueError: wrong shape or numbers that are not finite; nothing is changed.
+        """
+        # Step 1: bottom-up, V[j] is the sum of b_j[a] (g[ja] + V[rho(j, a)]); these brackets are the counterfactual utilities.
+        values = self.treeplex.counterfactual_values(self._policy, self.treeplex.checked_utility(utility))
+        # Step 2: each R_j observes those of its decision point.
+        self._side_by_side.observe_utility(values[1:])
+
+
+@runtime_checkable
+class _TwoCalls(RegretMinimizer, Protocol):
+    """A minimiser, recognised by its methods."""
+
+
+class SideBySide:
+    """One minimiser for each decision point of a treeplex, as one minimiser on the concatenated simplices.
+
+    Attributes:
+      minimizers: a tuple of J minimisers.
+    """
+
+    def __init__(self, minimizers: Sequence[RegretMinimizer], treeplex: Treeplex):
+        self.minimizers = tuple(minimizers)
+        self._treeplex = treeplex
+
+    @property
+    def regret_bound(self) -> float:
+        """The sum of theirs."""
+        return sum(map(regret_bound, self.minimizers))
+
+    def next_strategy(self) -> np.ndarray:
+        """The local strategies, float64 (S - 1,).
+
+        Raises:
+          ValueError: one has not a number for each action.
+        """
+        strategies = np.empty(self._treeplex.num_sequences - 1)
+        for point, minimizer in enumerate(self.minimizers):
+            sequences = self._treeplex.sequences(point)
+            strategy = np.asarray(minimizer.next_strategy(), np.float64)
+            if strategy.shape != (len(sequences),):
+                key = self._treeplex.infostate_keys[point]
+                raise ValueError(f"{minimizer!r} at infostate {key!r} gave {strategy} for {len(sequences)} actions")
+            strategies[sequences.start - 1 : sequences.stop - 1] = strategy
+        return strategies
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Hands each minimiser its part of the utility, float64 (S - 1,)."""
+        for point, minimizer in enumerate(self.minimizers):
+            sequences = self._treeplex.sequences(point)
+            minimizer.observe_utility(utility[sequences.start - 1 : sequences.stop - 1])
+
+
+def _check_distributions(treeplex: Treeplex, strategies: np.ndarray) -> None:
+    """Whether `strategies`, (S - 1,), has a distribution over the actions of each decision point."""
+    if strategies.shape != (treeplex.num_sequences - 1,):
+        raise ValueError(
+            f"expected local strategies of {treeplex.num_sequences - 1} actions in all, got shape {strategies.shape}"
+        )
+    starts = treeplex.sequence_start[:-1] - 1
+    least, total = np.minimum.reduceat(strategies, starts), np.add.reduceat(strategies, starts)
+    wrong = ~((least >= 0) & (np.abs(total - 1) <= 1e-9))
+    if wrong.any():
+        point = int(np.argmax(wrong))
+        sequences = treeplex.sequences(point)
+        raise ValueError(
+            f"the local minimiser at infostate {treeplex.infostate_keys[point]!r} gave "
+            f"{strategies[sequences.start - 1 : sequences.stop - 1]}, no distribution over {len(sequences)} actions"
+        )

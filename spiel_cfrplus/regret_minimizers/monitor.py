@@ -11,13 +11,14 @@ array([0.5, 0.5])
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus.regret_minimizers.simplex import RegretMinimizer
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
+from spiel_cfrplus.regret_minimizers.simplex import Simplices
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -32,27 +33,40 @@ class RegretMonitor:
       minimizer: the minimiser.
       iteration: utilities observed.
       cumulative_utility: their sum.
-      earned: the sum of strategy . utility.
+      earned: the sum of strategy . utility, float64 (P,), by simplex if the decision set is several side by side, else P = 1.
     """
 
-    def __init__(self, minimizer: RegretMinimizer, best_value: Callable[[np.ndarray], float]):
+    def __init__(
+        self,
+        minimizer: RegretMinimizer,
+        best_value: Callable[[np.ndarray], Any],
+        earnings: Callable[[np.ndarray, np.ndarray], Any] = np.dot,
+    ):
         """Starts with nothing observed.
 
         Args:
           minimizer: the minimiser; it must not have observed anything through other hands if its whole regret is asked for.
           best_value: the largest x . utility over all strategies x, for a given utility.
+          earnings: strategy . utility.
         """
         self.minimizer = minimizer
         self._best_value = best_value
+        self._earnings = earnings
         self._strategy: np.ndarray | None = None
         self.iteration = 0
         self.cumulative_utility = np.zeros(0)
-        self.earned = 0.0
+        self.earned = np.zeros(1)
 
     @classmethod
     def on_simplex(cls, minimizer: RegretMinimizer) -> Self:
         """For a minimiser on the simplex."""
         return cls(minimizer, np.max)
+
+    @classmethod
+    def on_simplices(cls, minimizer: RegretMinimizer, num_actions: Sequence[int]) -> Self:
+        """For a minimiser on simplices with so many actions side by side; `regrets` tells them apart."""
+        simplices = Simplices(num_actions)
+        return cls(minimizer, simplices.max, lambda strategy, utility: simplices.sum(strategy * utility))
 
     @classmethod
     def on_treeplex(cls, minimizer: RegretMinimizer, treeplex: Treeplex) -> Self:
@@ -70,10 +84,26 @@ class RegretMonitor:
         strategy = self.next_strategy() if self._strategy is None else self._strategy
         self.minimizer.observe_utility(utility)
         self.iteration += 1
-        self.earned += float(strategy @ utility)
+        self.earned = self.earned + self._earnings(strategy, utility)
         self.cumulative_utility = utility if self.iteration == 1 else self.cumulative_utility + utility
 
     @property
+    def regrets(self) -> np.ndarray:
+        """What the best fixed strategy would have earned more, float64 (P,), in the unit of the utilities; 0 at first."""
+        if self.iteration == 0:
+            return np.zeros(1)
+        return np.asarray(self._best_value(self.cumulative_utility) - self.earned)
+
+    @property
     def regret(self) -> float:
-        """What the best fixed strategy would have earned more, in the unit of the utilities; 0 before the first."""
-        return float(self._best_value(self.cumulative_utility)) - self.earned if self.iteration else 0.0
+        """The sum of `regrets`, which is the regret on the whole decision set."""
+        return float(self.regrets.sum())
+
+    @property
+    def regret_bound(self) -> float:
+        """The minimiser's own.
+
+        Raises:
+          TypeError: it knows none.
+        """
+        return regret_bound(self.minimizer)

@@ -1,194 +1,214 @@
 """Regret minimisers on the simplex: what CFR runs at a decision point, and usable alone.
 
-Each has the two calls of the lecture. `next_strategy()` gives a point of the simplex, float64 (k,); asking again before the
-next utility gives the same one. `observe_utility(utility)` takes the utility of every action, float64 (k,), in any unit; the
-regret against action a is the sum over time of utility[a] - strategy . utility. With `optimistic=True` the next strategy is
-chosen as if the last utility would come again (a prediction, in the words of Farina, Kroer and Sandholm 2021); what is learned
-is the same.
+A strategy is a point of the simplex, float64 (k,), and a utility has one number for each action, in any unit; the regret
+against action a is the sum over time of utility[a] - strategy . utility.
 
 >>> from spiel_cfrplus.regret_minimizers import RegretMatchingPlus
 >>> minimizer = SimplexRegretMatching(3, RegretMatchingPlus())
 >>> minimizer.observe_utility([1.0, 0.0, 0.5])  # mean 0.5: regrets 0.5, -0.5, 0, of which the negative one is forgotten
 >>> minimizer.next_strategy()
 array([1., 0., 0.])
+
+Several simplices side by side are one decision set as well, and their minimisers one object: given a list of numbers of
+actions, each class here works on the concatenated vectors, learning separately on every simplex. That is how CFR with thousands
+of decision points stays in NumPy.
+
+>>> pair = Hedge([2, 3], step_size=1.0)
+>>> pair.observe_utility([0.0, 100.0, 0.0, 0.0, 0.0])
+>>> pair.next_strategy().round(2)
+array([0.  , 1.  , 0.33, 0.33, 0.33])
 """
 
 from __future__ import annotations
 
-import math
-from typing import Protocol
+import operator
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._kernels import INDEX, match_regrets, mean_utility
+from spiel_cfrplus._kernels import INDEX
+from spiel_cfrplus.regret_minimizers import _kernels
+from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching
 
 
-class RegretMinimizer(Protocol):
-    """What self-play and CFR ask of a minimiser, on a simplex as on a treeplex. Any class with these two methods will do."""
-
-    def next_strategy(self) -> np.ndarray:
-        """The strategy to play now."""
-
-    def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes the gradient of the utility in the strategy that was played."""
-
-
-class _SimplexMinimizer:
-    """The current strategy, the last utility, and the checks; subclasses say what is learned and what is played.
+class Simplices:
+    """The decision set: P simplices side by side, S actions in all.
 
     Attributes:
-      num_actions: k.
-      optimistic: whether the last utility is predicted to come again.
-      iteration: utilities observed.
+      num_actions: int64 (P,), at least 1 each.
+      starts: uint32 (P + 1,), where each begins in a concatenated vector.
     """
 
-    def __init__(self, num_actions: int, optimistic: bool):
-        if num_actions < 1:
+    def __init__(self, num_actions: int | Sequence[int] | np.ndarray):
+        self.num_actions = np.array([operator.index(size) for size in np.atleast_1d(num_actions)], np.int64)
+        if (self.num_actions < 1).any():
             raise ValueError(f"a simplex has at least one action, got {num_actions}")
-        self.num_actions = num_actions
-        self.optimistic = optimistic
-        self.iteration = 0
-        self._strategy = np.full(num_actions, 1 / num_actions)
+        self.starts = np.concatenate([[0], np.cumsum(self.num_actions)]).astype(INDEX)
 
-    def next_strategy(self) -> np.ndarray:
-        """The strategy to play now, float64 (k,), the caller's to keep; uniform at first."""
-        return self._strategy.copy()
+    @property
+    def dimension(self) -> int:
+        """S."""
+        return int(self.starts[-1])
 
-    def observe_utility(self, utility: npt.ArrayLike) -> None:
-        """Takes the utility of each action, float64 (k,).
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """From one number per simplex (P,) to one per action (S,)."""
+        return np.repeat(values, self.num_actions)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The sum over each simplex, (P,)."""
+        return np.add.reduceat(values, self.starts[:-1])
+
+    def max(self, values: np.ndarray) -> np.ndarray:
+        """The largest number on each simplex, (P,)."""
+        return np.maximum.reduceat(values, self.starts[:-1])
+
+    def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
+        """A copy of a utility.
 
         Raises:
-          ValueError: wrong shape or numbers that are not finite; nothing is changed.
+          ValueError: wrong shape, or numbers that are not finite.
         """
-        utility = np.array(utility, np.float64)
-        if utility.shape != (self.num_actions,) or not np.isfinite(utility).all():
-            raise ValueError(f"expected {self.num_actions} finite numbers, got {utility!r}")
-        self.iteration += 1
-        self._learn(utility)
-        self._strategy = self._choose(utility if self.optimistic else np.zeros(self.num_actions))
-
-    def _learn(self, utility: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _choose(self, prediction: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        checked = np.array(utility, np.float64)
+        if checked.shape != (self.dimension,) or not np.isfinite(checked).all():
+            raise ValueError(f"expected {self.dimension} finite numbers, got {utility!r}")
+        return checked
 
 
-class SimplexRegretMatching(_SimplexMinimizer):
+class SimplexRegretMatching(PredictiveMinimizer):
     """Regret matching and its relatives, as `rule` has it.
 
     The optimistic forms are predictive regret matching (Farina, Kroer, Sandholm 2021, Algorithms 1 and 2): the table that is
     matched includes the regrets that the prediction would bring against the strategy just played.
 
     Regret after T iterations: at most L sqrt(k T) for regret matching and regret matching+, where L bounds the range of the
-    utilities (CFR+ paper; Tammelin et al. 2015).
+    utilities (CFR+ paper; Tammelin et al. 2015). For all rules and predictions, with the vectors of regrets r_t, those
+    predicted (m_t), and the positive factors d_t of the rule,
+
+        sqrt(P_T) + sum over t < T of (1 - d_t) sqrt(P_t),    P_t = d_{t-1}^2 P_{t-1} + |r_t - m_t|^2.
+
+    (The squared norm h of the positive part of a table is smooth, and r_t is orthogonal to the strategy, which is the gradient
+    of h at table + m_t: so h(table + r_t) <= h(table) + |r_t - m_t|^2. What discounting takes from a table is paid once more.)
+
+    Attributes:
+      rule: the rule.
+      cumulative_regrets: the table, float64 (k,).
     """
 
-    def __init__(self, num_actions: int, rule: LocalRule | None = None, *, optimistic: bool = False):
+    def __init__(self, num_actions: int | Sequence[int], rule: LocalRule | None = None, *, optimistic: bool = False):
         """Starts uniform.
 
         Args:
-          num_actions: k.
+          num_actions: k, or one for each of several simplices.
           rule: regret matching by default.
-          optimistic: see the module.
+          optimistic: see the module `minimizer`.
         """
-        super().__init__(num_actions, optimistic)
+        self._simplices = Simplices(num_actions)
         self.rule = RegretMatching() if rule is None else rule
-        self.cumulative_regrets = np.zeros(num_actions)
+        self.cumulative_regrets = np.zeros(self._simplices.dimension)
+        self._predicted_regrets = np.zeros(self._simplices.dimension)
+        # The account of the bound: P_T, d_T^2 P_T, the sum over t < T, and the term for t = T.
+        self._potential, self._discounted_potential, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
+        super().__init__(self._simplices, optimistic)
+
+    @property
+    def regret_bound(self) -> float:
+        return float((np.sqrt(self._potential) + self._paid).sum())
 
     def _learn(self, utility: np.ndarray) -> None:
-        table = self.cumulative_regrets + (utility - self._earned(utility))
+        regrets = self._regrets(utility)
         ((positive, negative),) = self.rule.discounts(np.array([self.iteration]))
+        table = self.cumulative_regrets + regrets
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
+        self._paid = self._paid + self._due
+        self._potential = self._discounted_potential + self._simplices.sum((regrets - self._predicted_regrets) ** 2)
+        self._discounted_potential = positive**2 * self._potential
+        self._due = (1 - positive) * np.sqrt(self._potential)
 
-    def _choose(self, prediction: np.ndarray) -> np.ndarray:
-        table = self.cumulative_regrets + (prediction - self._earned(prediction))
-        strategy = np.empty(self.num_actions)
-        match_regrets(table, INDEX(0), INDEX(self.num_actions), strategy)
+    def _choose(self) -> np.ndarray:
+        if self.optimistic and self.iteration:
+            self._predicted_regrets = self._regrets(self._prediction)
+        strategy = np.empty(self._simplices.dimension)
+        _kernels.match_simplices(self._simplices.starts, self.cumulative_regrets + self._predicted_regrets, strategy)
         return strategy
 
-    def _earned(self, utility: np.ndarray) -> float:
-        # The kernels' own sum, so that CFR composed of these gives the doubles of compiled CFR.
-        return mean_utility(self._strategy, utility, INDEX(0), INDEX(self.num_actions))
+    def _regrets(self, utility: np.ndarray) -> np.ndarray:
+        # Summed as in compiled CFR, so that CFR composed of these gives its doubles.
+        regrets = np.empty(self._simplices.dimension)
+        _kernels.regrets_of_simplices(self._simplices.starts, self._strategy, utility, regrets)
+        return regrets
 
 
-class Hedge(_SimplexMinimizer):
-    """Multiplicative weights (Freund and Schapire 1997): the strategy is the softmax of learning_rate times summed utilities.
+class Hedge(SteppingMinimizer):
+    """Multiplicative weights (Freund and Schapire 1997): the strategy is the softmax of step size times summed utilities.
 
-    Regret after T iterations: at most log(k) / learning_rate + learning_rate L^2 T / 8, where L bounds the range of the
-    utilities; with learning_rate = sqrt(8 log(k) / T) / L that is L sqrt(T log(k) / 2).
+    Regret after T iterations with a fixed step size: at most log(k) / step_size + step_size L^2 T / 8, where L bounds the range
+    of the utilities; with step_size = sqrt(8 log(k) / T) / L that is L sqrt(T log(k) / 2). With predictions, L is the range of
+    utility less prediction (Rakhlin and Sridharan 2013). In general that of `StepSizes`, with radius log(k) and squared error
+    range^2 / 4.
     """
 
-    def __init__(self, num_actions: int, learning_rate: float, *, optimistic: bool = False):
+    def __init__(self, num_actions: int | Sequence[int], step_size: float | None = None, *, optimistic: bool = False):
         """Starts uniform.
 
         Args:
-          num_actions: k.
-          learning_rate: positive, in one over the unit of the utilities.
-          optimistic: see the module.
+          num_actions: k, or one for each of several simplices.
+          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
+          optimistic: see the module `minimizer`.
         """
-        super().__init__(num_actions, optimistic)
-        self.learning_rate = checked_positive(learning_rate, "learning_rate")
-        self.cumulative_utility = np.zeros(num_actions)
+        self._simplices = Simplices(num_actions)
+        self._total = np.zeros(self._simplices.dimension)
+        super().__init__(self._simplices, np.log(self._simplices.num_actions), step_size, optimistic)
 
-    def _learn(self, utility: np.ndarray) -> None:
-        self.cumulative_utility += utility
+    def _squared_norm(self, error: np.ndarray) -> np.ndarray:
+        return (self._simplices.max(error) + self._simplices.max(-error)) ** 2 / 4
 
-    def _choose(self, prediction: np.ndarray) -> np.ndarray:
-        exponents = self.learning_rate * (self.cumulative_utility + prediction)
-        weights = np.exp(exponents - exponents.max())
-        return weights / weights.sum()
+    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
+        self._total += utility
+
+    def _choose(self) -> np.ndarray:
+        simplices = self._simplices
+        exponents = simplices.spread(self._steps.current) * (self._total + self._prediction)
+        weights = np.exp(exponents - simplices.spread(simplices.max(exponents)))
+        return weights / simplices.spread(simplices.sum(weights))
 
 
-class ProjectedGradientAscent(_SimplexMinimizer):
+class ProjectedGradientAscent(SteppingMinimizer):
     """Online projected gradient ascent (Zinkevich 2003): a step along the utility, then back to the nearest strategy.
 
     The optimistic form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
     and Sridharan 2013).
 
-    Regret after T iterations: at most 1 / step_size + step_size G^2 T / 2, where G bounds the Euclidean norm of the utilities.
+    Regret after T iterations with a fixed step size: at most 1 / step_size + step_size G^2 T / 2, where G bounds the Euclidean
+    norm of utility less prediction. In general that of `StepSizes`, with radius 1, which is half the squared diameter of the
+    simplex, and squared error the squared norm.
     """
 
-    def __init__(self, num_actions: int, step_size: float, *, optimistic: bool = False):
+    def __init__(self, num_actions: int | Sequence[int], step_size: float | None = None, *, optimistic: bool = False):
         """Starts uniform.
 
         Args:
-          num_actions: k.
-          step_size: positive, in one over the unit of the utilities.
-          optimistic: see the module.
+          num_actions: k, or one for each of several simplices.
+          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
+          optimistic: see the module `minimizer`.
         """
-        super().__init__(num_actions, optimistic)
-        self.step_size = checked_positive(step_size, "step_size")
-        self._base = self.next_strategy()
+        self._simplices = Simplices(num_actions)
+        self._base = self._simplices.spread(1 / self._simplices.num_actions)
+        super().__init__(self._simplices, np.ones(len(self._simplices.num_actions)), step_size, optimistic)
 
-    def _learn(self, utility: np.ndarray) -> None:
-        self._base = project_onto_simplex(self._base + self.step_size * utility)
+    def _squared_norm(self, error: np.ndarray) -> np.ndarray:
+        return self._simplices.sum(error**2)
 
-    def _choose(self, prediction: np.ndarray) -> np.ndarray:
-        return project_onto_simplex(self._base + self.step_size * prediction)
+    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
+        self._base = self._project(self._base + self._simplices.spread(step) * utility)
 
+    def _choose(self) -> np.ndarray:
+        if not self.optimistic:
+            return self._base
+        return self._project(self._base + self._simplices.spread(self._steps.current) * self._prediction)
 
-def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
-    """The point of the simplex nearest to `point`, float64 (k,), exactly (Held, Wolfe, Crowder 1974).
-
-    It is max(point - threshold, 0) with the threshold at which that sums to 1.
-    """
-    coordinates = np.array(point, np.float64)
-    coordinates -= coordinates.max()  # moves the nearest point nowhere, and keeps large numbers from swallowing the 1 below
-    descending = np.sort(coordinates)[::-1]
-    thresholds = (np.cumsum(descending) - 1) / np.arange(1, len(coordinates) + 1)
-    support = np.flatnonzero(descending > thresholds)[-1]
-    return np.maximum(coordinates - thresholds[support], 0.0)
-
-
-def checked_positive(number: float, name: str) -> float:
-    """`number`, if it can be a learning rate or step size.
-
-    Raises:
-      ValueError: it is not positive and finite.
-    """
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {number}")
-    return number
+    def _project(self, point: np.ndarray) -> np.ndarray:
+        nearest = np.empty(self._simplices.dimension)
+        _kernels.project_onto_simplices(self._simplices.starts, point, nearest)
+        return nearest

@@ -1,0 +1,89 @@
+"""Every ready-made regret minimiser under a name, as a player of a game needs it: for a whole treeplex.
+
+>>> import pyspiel
+>>> from spiel_cfrplus.solvers import LearningSolver
+>>> solver = LearningSolver(pyspiel.load_game("kuhn_poker"), LEARNERS["optimistic_dilated_euclidean"])
+>>> solver.run(500)
+>>> solver.nash_conv() < 1e-3
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
+from spiel_cfrplus.regret_minimizers.treeplex_level import (
+    DilatedEntropyAscent,
+    DilatedEuclideanAscent,
+    MultiplicativeWeights,
+    TreeplexGradientAscent,
+)
+from spiel_cfrplus.treeplex import Treeplex
+
+
+@dataclasses.dataclass(frozen=True)
+class Learner:
+    """How to make a minimiser for a treeplex.
+
+    Attributes:
+      name: as in `LEARNERS`.
+      make: gives a minimiser for a treeplex and the options below.
+      options: keyword arguments of `make` that make the learner what its name says.
+      averaging_power: weights t ** power suit it; 1, as for CFR+, unless its paper has something else.
+      takes_step_size: whether `make` has an argument `step_size`.
+    """
+
+    name: str
+    make: Callable[..., RegretMinimizer]
+    options: dict[str, Any]
+    averaging_power: float
+    takes_step_size: bool
+
+    def __call__(self, treeplex: Treeplex) -> RegretMinimizer:
+        """A minimiser for `treeplex`."""
+        return self.make(treeplex, **self.options)
+
+    def with_step_size(self, step_size: float | None) -> Learner:
+        """The same with a fixed step size, or with its own for None.
+
+        Raises:
+          ValueError: it takes none, or not this one.
+        """
+        if step_size is None:
+            return self
+        if not self.takes_step_size:
+            raise ValueError(f"{self.name} takes no step size")
+        return dataclasses.replace(self, options={**self.options, "step_size": checked_step_size(step_size)})
+
+
+def _cfr_with(local_minimizer: Callable[..., RegretMinimizer]) -> Callable[..., RegretMinimizer]:
+    """CFR with one kind of local minimiser at all decision points."""
+    return lambda treeplex, **options: ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
+
+
+def _family() -> list[Learner]:
+    cfr, learners = _cfr_with(SimplexRegretMatching), []
+    for name, rule, power in (("cfr", RegretMatching(), 0.0), ("cfr+", RegretMatchingPlus(), 1.0)):
+        learners.append(Learner(name, cfr, {"rule": rule}, power, False))
+        learners.append(Learner(f"predictive_{name}", cfr, {"rule": rule, "optimistic": True}, 2.0, False))
+    learners.append(Learner("discounted_cfr", cfr, {"rule": DiscountedRegretMatching()}, 2.0, False))
+    for name, make in (
+        ("cfr_hedge", _cfr_with(Hedge)),
+        ("cfr_gradient_ascent", _cfr_with(ProjectedGradientAscent)),
+        ("gradient_ascent", TreeplexGradientAscent),
+        ("dilated_entropy", DilatedEntropyAscent),
+        ("dilated_euclidean", DilatedEuclideanAscent),
+        ("multiplicative_weights", MultiplicativeWeights),
+    ):
+        learners.append(Learner(name, make, {}, 1.0, True))
+        learners.append(Learner(f"optimistic_{name}", make, {"optimistic": True}, 1.0, True))
+    return learners
+
+
+LEARNERS: dict[str, Learner] = {learner.name: learner for learner in _family()}

@@ -1,0 +1,211 @@
+"""What a regret minimiser is, and what the ready-made ones have in common.
+
+A regret minimiser has a decision set and the two calls of the lecture: `next_strategy()` gives a point of the set, and asking
+again before the next utility gives the same one; `observe_utility(utility)` takes the gradient of the utility in it. The regret
+after T iterations is what the best fixed strategy would have earned more than those that were played.
+
+The ready-made ones can be *optimistic*: the next strategy is chosen as if the last utility would come again (a *prediction*, in
+the words of Farina, Kroer and Sandholm 2021). What is learned is the same. Each knows a bound on its regret, computed from the
+utilities that came: `regret_bound`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+
+class RegretMinimizer(Protocol):
+    """What self-play and CFR ask of a minimiser, on a simplex as on a treeplex. Any class with these two methods will do."""
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now."""
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Takes the gradient of the utility in the strategy that was played."""
+
+
+class StaticStrategy:
+    """Plays one strategy whatever happens: an opponent to whom others learn a best response."""
+
+    def __init__(self, strategy: npt.ArrayLike):
+        """Keeps a copy of the strategy."""
+        self._strategy = np.array(strategy, np.float64)
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy."""
+        return self._strategy.copy()
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Takes no notice."""
+
+
+def regret_bound(minimizer: RegretMinimizer) -> float:
+    """What the minimiser says of itself: no utilities like those observed give more regret than its `regret_bound`.
+
+    Raises:
+      TypeError: it has no such attribute.
+    """
+    bound = getattr(minimizer, "regret_bound", None)
+    if bound is None:
+        raise TypeError(f"{minimizer!r} knows no bound on its regret")
+    return float(bound)
+
+
+class DecisionSet(Protocol):
+    """What the ready-made minimisers ask of a simplex or a treeplex."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a strategy."""
+
+    def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
+        """A copy of a utility, or a ValueError."""
+
+
+class PredictiveMinimizer:
+    """The two calls around what a subclass says is learned from a utility, and what is chosen with a prediction.
+
+    Attributes:
+      optimistic: whether the last utility is predicted to come again; otherwise the prediction is zero.
+      iteration: utilities observed.
+    """
+
+    def __init__(self, decision_set: DecisionSet, optimistic: bool):
+        """Chooses the first strategy, with the prediction zero."""
+        self.optimistic = optimistic
+        self.iteration = 0
+        self._checked_utility = decision_set.checked_utility
+        self._prediction = np.zeros(decision_set.dimension)
+        self._strategy = self._choose()
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, float64, the caller's to keep."""
+        return self._strategy.copy()
+
+    def observe_utility(self, utility: npt.ArrayLike) -> None:
+        """Takes the gradient of the utility in the strategy that `next_strategy` gives, float64 of the same shape.
+
+        Raises:
+          ValueError: wrong shape or numbers that are not finite; nothing is changed.
+        """
+        checked = self._checked_utility(utility)
+        self.iteration += 1
+        self._learn(checked)
+        if self.optimistic:
+            self._prediction = checked
+        self._strategy = self._choose()
+
+    @property
+    def regret_bound(self) -> float:
+        """No sequence of utilities like the one observed gives more regret than this, in their unit."""
+        raise NotImplementedError
+
+    def _learn(self, utility: np.ndarray) -> None:
+        """Takes in the utility of `_strategy`, which was chosen with `_prediction`."""
+        raise NotImplementedError
+
+    def _choose(self) -> np.ndarray:
+        """The next strategy, for `_prediction`."""
+        raise NotImplementedError
+
+
+def checked_step_size(step_size: float) -> float:
+    """The step size.
+
+    Raises:
+      ValueError: it is not positive and finite.
+    """
+    if not 0 < step_size < math.inf:
+        raise ValueError(f"step_size must be positive and finite, got {step_size}")
+    return step_size
+
+
+class StepSizes:
+    """The step sizes of a minimiser, or of several side by side, and the bound on regret that comes with them.
+
+    For the minimisers that use this, the regret after T iterations is at most
+
+        radius / step_T + sum over t of step_t / 2 * squared_error_t
+
+    with a squared error in the norm of the minimiser's own, ||utility_t - prediction_t||^2, provided that steps never grow.
+    They are either fixed or, by default, tuned to what has come (Rakhlin and Sridharan 2013):
+
+        step_{t+1} = sqrt(radius / (squared_error_1 + ... + squared_error_t)),
+
+    which asks neither for the number of iterations nor for the unit of the utilities, and keeps the regret of order
+    sqrt(radius * sum of squared errors). The first strategy is the same for every step, so step_1 may be chosen afterwards; it
+    is what the formula gives for t = 1.
+
+    Attributes:
+      current: the step for choosing the next strategy, float64 (P,) for P minimisers.
+    """
+
+    def __init__(self, radius: npt.ArrayLike, step_size: float | None):
+        """Starts before the first utility.
+
+        Args:
+          radius: of the decision set as seen by the minimiser, (P,).
+          step_size: positive, the same for all; None for tuned steps.
+
+        Raises:
+          ValueError: a step that is not positive and finite.
+        """
+        if step_size is not None:
+            checked_step_size(step_size)
+        self._radius = np.atleast_1d(np.asarray(radius, np.float64))
+        self._tuned = step_size is None
+        self.current = np.full(len(self._radius), 1.0 if step_size is None else step_size)
+        self._last = self.current
+        self._squared_errors = np.zeros(len(self._radius))
+        self._paid = np.zeros(len(self._radius))
+
+    def advance(self, squared_error: np.ndarray | float) -> np.ndarray:
+        """Enters an iteration into the account; returns the step to learn with, that of the strategy that was played."""
+        before = self._squared_errors
+        self._squared_errors = before + squared_error
+        tuned = self._tune() if self._tuned else self.current
+        self._last = np.where(before > 0, self.current, tuned)
+        self.current = tuned
+        self._paid += self._last / 2 * squared_error
+        return self._last
+
+    def _tune(self) -> np.ndarray:
+        """The formula; as long as all utilities were zero, any step does."""
+        seen = self._squared_errors > 0
+        return np.sqrt(np.divide(self._radius, self._squared_errors, out=np.ones_like(self._radius), where=seen))
+
+    @property
+    def regret_bound(self) -> float:
+        """The bound above, summed over the minimisers."""
+        first = np.divide(self._radius, self._last, out=np.zeros_like(self._radius), where=self._last > 0)
+        return float((first + self._paid).sum())
+
+
+class SteppingMinimizer(PredictiveMinimizer):
+    """A minimiser that takes steps along utilities. A subclass says what a step is, and in what norm errors count."""
+
+    def __init__(self, decision_set: DecisionSet, radius: npt.ArrayLike, step_size: float | None, optimistic: bool):
+        self._steps = StepSizes(radius, step_size)
+        super().__init__(decision_set, optimistic)
+
+    @property
+    def step_sizes(self) -> np.ndarray:
+        """The current step, float64, one for each simplex or one for the treeplex, in one over the unit of the utilities."""
+        return self._steps.current.copy()
+
+    @property
+    def regret_bound(self) -> float:
+        return self._steps.regret_bound if self.iteration else 0.0
+
+    def _learn(self, utility: np.ndarray) -> None:
+        self._step(self._steps.advance(self._squared_norm(utility - self._prediction)), utility)
+
+    def _squared_norm(self, error: np.ndarray) -> np.ndarray | float:
+        raise NotImplementedError
+
+    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
+        raise NotImplementedError

@@ -1,0 +1,70 @@
+"""Euclidean projections onto the decision sets: the simplex, and the sequence-form polytope of a treeplex.
+
+Both are exact up to rounding: what is solved is a piecewise-linear equation, not a limit that is approached.
+
+>>> import numpy as np
+>>> import pyspiel
+>>> from spiel_cfrplus import compile_game
+>>> project_onto_simplex([0.7, 0.5, -0.3])
+array([0.6, 0.4, 0. ])
+
+The strategy of least norm in Kuhn poker: a bet ends the player's part, but after a pass of probability p there may be a second
+decision, which adds at least p^2 / 2 to the square of the norm. So p^2 + (1 - p)^2 + p^2 / 2 is to be least: p = 2/5.
+
+>>> treeplex = compile_game(pyspiel.load_game("kuhn_poker")).treeplexes[0]
+>>> treeplex.infostate_keys[:2]
+('0', '0pb')
+>>> project_onto_treeplex(treeplex, np.zeros(treeplex.num_sequences))[:5].round(12)
+array([1. , 0.4, 0.6, 0.2, 0.2])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spiel_cfrplus._kernels import INDEX
+from spiel_cfrplus.regret_minimizers import _kernels, _projection_kernels
+from spiel_cfrplus.treeplex import Treeplex
+
+
+def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
+    """The distribution nearest to `point`, float64 (k,): max(point - threshold, 0) with the threshold at which that sums to 1.
+
+    Held, Wolfe and Crowder 1974; the threshold is found as by Michelot 1986.
+
+    Args:
+      point: float64 (k,).
+
+    Raises:
+      ValueError: not a vector of at least one number, or numbers that are not finite.
+    """
+    nearest = np.array(point, np.float64)
+    if nearest.ndim != 1 or len(nearest) == 0 or not np.isfinite(nearest).all():
+        raise ValueError(f"expected a vector of finite numbers, one for each action, got {nearest!r}")
+    _kernels.project_onto_simplex(nearest, INDEX(0), INDEX(len(nearest)), nearest)
+    return nearest
+
+
+def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> np.ndarray:
+    """The sequence-form strategy nearest to `point`, float64 (S,).
+
+    Bottom-up, the marginal cost of reach at each decision point as a piecewise-linear function, and from it which sequences are
+    played; then how much (see `_projection_kernels`). The idea is that of Gilpin, Pena and Sandholm 2012 for other
+    distances on the polytope. A sequence takes part in every function above it: the time is O(S d log b) with at most d
+    decisions of the player on a path and b actions at a decision point or decision points after a sequence.
+
+    Args:
+      treeplex: the decision problem.
+      point: float64 (S,); the entry of the empty sequence makes no difference.
+
+    Raises:
+      ValueError: wrong shape, or numbers that are not finite.
+    """
+    cost = -treeplex.checked_utility(point)
+    size = len(cost)
+    functions = _projection_kernels.PiecewiseLinear(np.zeros(size), np.ones(size), *np.full((2, size), _projection_kernels.END))
+    _projection_kernels.find_breakpoints(treeplex.arrays, 0, functions, np.arange(size, dtype=INDEX), cost.copy())
+    nearest = np.ones(size)
+    _projection_kernels.share_reach(treeplex.arrays, 0, functions.breakpoint, cost, np.ones(size), nearest)
+    return nearest
