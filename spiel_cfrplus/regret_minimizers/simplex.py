@@ -21,7 +21,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._kernels import INDEX, match_regrets, mean_utility
+from spiel_cfrplus._kernels import INDEX, match_regrets_above, mean_utility
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching
 
 
@@ -86,16 +86,21 @@ class SimplexRegretMatching(_SimplexMinimizer):
     utilities (CFR+ paper; Tammelin et al. 2015).
     """
 
-    def __init__(self, num_actions: int, rule: LocalRule | None = None, *, optimistic: bool = False):
+    def __init__(self, num_actions: int, rule: LocalRule | None = None, *, optimistic: bool = False, rounding: float = 0.0):
         """Starts uniform.
 
         Args:
           num_actions: k.
           rule: regret matching by default.
           optimistic: see the module.
+          rounding: regrets of at most this for each utility observed are read as none; see `SequenceFormGame.rounding`.
+
+        Raises:
+          ValueError: `rounding` is negative or not finite.
         """
         super().__init__(num_actions, optimistic)
         self.rule = RegretMatching() if rule is None else rule
+        self.rounding = float(checked_rounding(rounding))
         self.cumulative_regrets = np.zeros(num_actions)
 
     def _learn(self, utility: np.ndarray) -> None:
@@ -106,7 +111,7 @@ class SimplexRegretMatching(_SimplexMinimizer):
     def _choose(self, prediction: np.ndarray) -> np.ndarray:
         table = self.cumulative_regrets + (prediction - self._earned(prediction))
         strategy = np.empty(self.num_actions)
-        match_regrets(table, INDEX(0), INDEX(self.num_actions), strategy)
+        match_regrets_above(table, self.iteration * self.rounding, INDEX(0), INDEX(self.num_actions), strategy)
         return strategy
 
     def _earned(self, utility: np.ndarray) -> float:
@@ -192,3 +197,15 @@ def checked_positive(number: float, name: str) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"{name} must be positive and finite, got {number}")
     return number
+
+
+def checked_rounding(rounding: npt.ArrayLike, size: int = 0) -> np.ndarray:
+    """`rounding` as float64: one number, or `size` of them.
+
+    Raises:
+      ValueError: another shape, or numbers that are negative or not finite.
+    """
+    checked = np.array(rounding, np.float64)
+    if checked.shape not in ((), (size,)) or not np.all((checked >= 0) & (checked < math.inf)):
+        raise ValueError(f"rounding must be not negative and finite, one number or {size} of them, got {rounding!r}")
+    return checked
