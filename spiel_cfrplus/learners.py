@@ -14,6 +14,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
@@ -24,6 +26,7 @@ from spiel_cfrplus.regret_minimizers.treeplex_level import (
     MultiplicativeWeights,
     TreeplexGradientAscent,
 )
+from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -37,17 +40,29 @@ class Learner:
       options: keyword arguments of `make` that make the learner what its name says.
       averaging_power: weights t ** power suit it; 1, as for CFR+, unless its paper has something else.
       takes_step_size: whether `make` has an argument `step_size`.
+      takes_rounding: whether `make` has an argument `rounding`, see `SequenceFormGame.rounding`.
     """
 
     name: str
     make: Callable[..., RegretMinimizer]
     options: dict[str, Any]
     averaging_power: float
-    takes_step_size: bool
+    takes_step_size: bool = False
+    takes_rounding: bool = False
 
     def __call__(self, treeplex: Treeplex) -> RegretMinimizer:
         """A minimiser for `treeplex`."""
         return self.make(treeplex, **self.options)
+
+    def in_game(self, game: SequenceFormGame) -> Callable[[Treeplex], RegretMinimizer]:
+        """The same for the treeplexes of `game`, where regret matching knows how much of a regret may be rounding."""
+        if not self.takes_rounding:
+            return self
+
+        def make(treeplex: Treeplex) -> RegretMinimizer:
+            return self.make(treeplex, rounding=game.rounding[game.player_slices[treeplex.player]], **self.options)
+
+        return make
 
     def with_step_size(self, step_size: float | None) -> Learner:
         """The same with a fixed step size, or with its own for None.
@@ -67,12 +82,22 @@ def _cfr_with(local_minimizer: Callable[..., RegretMinimizer]) -> Callable[..., 
     return lambda treeplex, **options: ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
 
 
+def _cfr_with_regret_matching(treeplex: Treeplex, *, rounding: np.ndarray | None = None, **options: Any) -> ComposedCFR:
+    local_rounding = 0.0 if rounding is None else rounding[1:]
+    return ComposedCFR(treeplex, SimplexRegretMatching(treeplex.num_actions, rounding=local_rounding, **options))
+
+
 def _family() -> list[Learner]:
-    cfr, learners = _cfr_with(SimplexRegretMatching), []
-    for name, rule, power in (("cfr", RegretMatching(), 0.0), ("cfr+", RegretMatchingPlus(), 1.0)):
-        learners.append(Learner(name, cfr, {"rule": rule}, power, False))
-        learners.append(Learner(f"predictive_{name}", cfr, {"rule": rule, "optimistic": True}, 2.0, False))
-    learners.append(Learner("discounted_cfr", cfr, {"rule": DiscountedRegretMatching()}, 2.0, False))
+    learners = []
+    for name, rule, optimistic, power in (
+        ("cfr", RegretMatching(), False, 0.0),
+        ("predictive_cfr", RegretMatching(), True, 2.0),
+        ("cfr+", RegretMatchingPlus(), False, 1.0),
+        ("predictive_cfr+", RegretMatchingPlus(), True, 2.0),
+        ("discounted_cfr", DiscountedRegretMatching(), False, 2.0),
+    ):
+        options = {"rule": rule, "optimistic": optimistic}
+        learners.append(Learner(name, _cfr_with_regret_matching, options, power, takes_rounding=True))
     for name, make in (
         ("cfr_hedge", _cfr_with(Hedge)),
         ("cfr_gradient_ascent", _cfr_with(ProjectedGradientAscent)),
@@ -81,8 +106,8 @@ def _family() -> list[Learner]:
         ("dilated_euclidean", DilatedEuclideanAscent),
         ("multiplicative_weights", MultiplicativeWeights),
     ):
-        learners.append(Learner(name, make, {}, 1.0, True))
-        learners.append(Learner(f"optimistic_{name}", make, {"optimistic": True}, 1.0, True))
+        learners.append(Learner(name, make, {}, 1.0, takes_step_size=True))
+        learners.append(Learner(f"optimistic_{name}", make, {"optimistic": True}, 1.0, takes_step_size=True))
     return learners
 
 

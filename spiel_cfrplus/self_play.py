@@ -171,6 +171,8 @@ class SelfPlay:
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
+    Regrets within `SequenceFormGame.rounding` are read as none, so that exact ties of actions stay ties.
+
     Attributes:
       game: the compiled game.
       local_rule, averaging, alternating: how it is played.
@@ -185,7 +187,7 @@ class CompiledSelfPlay:
         self.alternating = alternating
         self.memory = allocate_learner(game.num_sequences, game.num_players)
         self.minimizers = tuple(
-            CFR(treeplex, local_rule, memory=share_learner(self.memory, treeplex.player, own))
+            CFR(treeplex, local_rule, rounding=game.rounding[own], memory=share_learner(self.memory, treeplex.player, own))
             for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
         )
 

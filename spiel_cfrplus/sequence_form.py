@@ -96,6 +96,24 @@ class SequenceFormGame(Immutable):
         return _group_payoffs(self)
 
     @functools.cached_property
+    def rounding(self) -> np.ndarray:
+        """The regret per iteration that rounding may leave where there is none, float64 (S,), over all players' sequences.
+
+        At each infostate it is 2^-44 of the magnitude of what the first iteration sums into its regrets: of the absolute
+        payoffs that the player can bring about from there, each times the reach of the others when they play uniformly.
+        So it is in the unit of the payoffs, and small where chance or the others seldom lead.
+        """
+        arrays = self.treeplex_arrays
+        payoffs = self.payoff_arrays._replace(entry_utility=frozen(np.abs(self.payoff_arrays.entry_utility), np.float64))
+        uniform = np.concatenate([treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in self.treeplexes])
+        magnitude, response = np.empty(self.num_sequences), np.empty(self.num_sequences)
+        for player in range(self.num_players):
+            _kernels.payoff_gradient(arrays, payoffs, player, uniform, magnitude)
+            _kernels.best_response(arrays, player, magnitude, response)
+        largest = np.maximum.reduceat(magnitude, arrays.sequence_start[:-1])
+        return frozen(_kernels.ROUNDING * np.repeat(largest, np.diff(arrays.sequence_start)), np.float64)
+
+    @functools.cached_property
     def fingerprint(self) -> str:
         """A digest of everything that iterations depend on; equal for equal games, whatever they are called."""
         digest = hashlib.sha256()
@@ -178,10 +196,14 @@ def _make_treeplex(
 
 
 def _sum_by_rows(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of `keys` in lexicographic order, and the sum of the `values` that belong to each."""
+    """The distinct rows of `keys` in lexicographic order, and the sum of the `values` that belong to each.
+
+    Sums that are zero but for rounding are zero.
+    """
     order = np.lexsort(keys.T[::-1])
     starts = _run_starts(keys[order])
-    return keys[order[starts]], np.add.reduceat(values[order], starts, axis=0)
+    sums, magnitudes = (np.add.reduceat(summands[order], starts, axis=0) for summands in (values, np.abs(values)))
+    return keys[order[starts]], np.where(np.abs(sums) <= _kernels.ROUNDING * magnitudes, 0.0, sums)
 
 
 def _run_starts(rows: np.ndarray) -> np.ndarray:

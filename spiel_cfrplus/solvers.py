@@ -24,6 +24,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
+from spiel_cfrplus.learners import Learner
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
@@ -210,7 +211,8 @@ class LearningSolver(Solver):
         averaging, alternating = _checked_options(averaging, getattr(minimizer, "averaging_power", 0.0), alternating)
         self.algorithm = str(getattr(minimizer, "name", minimizer))
         game = compile_game(game)
-        minimizers = [minimizer(treeplex) for treeplex in game.treeplexes]
+        make = minimizer.in_game(game) if isinstance(minimizer, Learner) else minimizer
+        minimizers = [make(treeplex) for treeplex in game.treeplexes]
         super().__init__(SelfPlay(game, minimizers, averaging, alternating))
 
 

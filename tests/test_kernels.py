@@ -186,7 +186,8 @@ def test_strategies_follow_from_regrets(seed):
         assert close(policy, expected)
         reach = unset.copy()
         reach[root] = 1
-        *_, policy, combined = call(_kernels.next_strategy, treeplexes, player, table, unset, reach, writes=[3, 4])
+        arguments = (treeplexes, player, table, np.zeros_like(table), 7, unset, reach)
+        *_, policy, combined = call(_kernels.next_strategy, *arguments, writes=[5, 6])
         assert close(policy, expected)
         assert close(combined, plain_sequence_form(treeplexes, player, expected))
         *_, separate = call(_kernels.sequence_form, treeplexes, player, policy, reach, writes=[3])
@@ -258,7 +259,8 @@ def random_learner(rng: np.random.Generator, treeplexes: TreeplexArrays) -> Lear
             policy[own] = plain_match(regrets[own])
         own = own_sequences(treeplexes, player)
         reach[own] = plain_sequence_form(treeplexes, player, policy)[own]
-    return LearnerArrays(regrets, policy, reach, np.abs(average), scratch, np.full(len(treeplexes.player_block) - 1, 5))
+    iteration = np.full(len(treeplexes.player_block) - 1, 5)
+    return LearnerArrays(regrets, policy, reach, np.abs(average), scratch, np.zeros_like(regrets), iteration)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -22,12 +22,19 @@ from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay
 
 KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
 LEDUC = compile_game(pyspiel.load_game("leduc_poker"))
+RICH_IN_TIES = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
 BIASED = compile_game(games.matrix_game([[2, -1, 0], [-1, 1, 3], [1, 0, -2]]))
 PREDICTIVE_PLUS = functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True)
 
 
 def compose(game, local):
     return [ComposedCFR(treeplex, local) for treeplex in game.treeplexes]
+
+
+def compose_matching(treeplex, rounding, rule):
+    counts = np.diff(treeplex.sequence_start).tolist()
+    pairs = zip(counts, rounding[treeplex.sequence_start[:-1]], strict=True)
+    return ComposedCFR(treeplex, [SimplexRegretMatching(count, rule, rounding=least) for count, least in pairs])
 
 
 def average_nash_conv(session):
@@ -44,14 +51,17 @@ def average_nash_conv(session):
         (LEDUC, DiscountedRegretMatching(), 50),
         (LEDUC, RegretMatching(), 200),
         (LEDUC, RegretMatchingPlus(), 200),
+        (RICH_IN_TIES, RegretMatching(), 50),
+        (RICH_IN_TIES, RegretMatchingPlus(), 50),
     ],
     ids=str,
 )
 def test_composed_cfr_in_written_out_self_play_equals_the_compiled_loop(game, rule, num_iterations, alternating):
     averaging = Averaging(power=1)
     compiled = CompiledSelfPlay(game, rule, averaging, alternating)
-    composed = SelfPlay(game, compose(game, functools.partial(SimplexRegretMatching, rule=rule)), averaging, alternating)
-    halfway = SelfPlay(game, [CFR(treeplex, rule) for treeplex in game.treeplexes], averaging, alternating)
+    pairs = list(zip(game.treeplexes, map(game.rounding.__getitem__, game.player_slices), strict=True))
+    composed = SelfPlay(game, [compose_matching(*pair, rule) for pair in pairs], averaging, alternating)
+    halfway = SelfPlay(game, [CFR(treeplex, rule, rounding=own) for treeplex, own in pairs], averaging, alternating)
     for session in (compiled, composed, halfway):
         session.run(num_iterations)
         assert session.iteration == num_iterations

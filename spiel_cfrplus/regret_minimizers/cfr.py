@@ -19,10 +19,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -49,18 +51,29 @@ class CFR:
     """
 
     def __init__(
-        self, treeplex: Treeplex, local_rule: LocalRule | None = None, *, memory: _kernels.LearnerArrays | None = None
+        self,
+        treeplex: Treeplex,
+        local_rule: LocalRule | None = None,
+        *,
+        rounding: npt.ArrayLike = 0.0,
+        memory: _kernels.LearnerArrays | None = None,
     ):
         """Starts from the uniform strategy.
 
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default.
+          rounding: regrets of at most this for each utility observed are read as none, float64 (S,), the same for all
+            sequences of a decision point, or one number; see `SequenceFormGame.rounding`.
           memory: where to keep the tables, float64 (S,) each, instead of arrays of its own.
+
+        Raises:
+          ValueError: `rounding` has another shape, or numbers that are negative or not finite.
         """
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
         self._memory = allocate_learner(treeplex.num_sequences) if memory is None else memory
+        self._memory.rounding[:] = checked_rounding(rounding, treeplex.num_sequences)
         self._memory.policy[0] = self._memory.reach[0] = 1.0
         self.next_strategy()
 
@@ -80,9 +93,8 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        memory = self._memory
-        _kernels.next_strategy(self.treeplex.arrays, 0, memory.cumulative_regrets, memory.policy, memory.reach)
-        return memory.reach.copy()
+        _kernels.move_on(self.treeplex.arrays, 0, self._memory)
+        return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).

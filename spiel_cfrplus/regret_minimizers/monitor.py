@@ -63,7 +63,7 @@ class RegretMonitor:
         return cls(minimizer, np.max)
 
     @classmethod
-    def on_simplices(cls, minimizer: RegretMinimizer, num_actions: Sequence[int]) -> Self:
+    def on_simplices(cls, minimizer: RegretMinimizer, num_actions: Sequence[int] | np.ndarray) -> Self:
         """For a minimiser on simplices with so many actions side by side; `regrets` tells them apart."""
         simplices = Simplices(num_actions)
         return cls(minimizer, simplices.max, lambda strategy, utility: simplices.sum(strategy * utility))

@@ -21,6 +21,7 @@ array([0.  , 1.  , 0.33, 0.33, 0.33])
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 
@@ -96,16 +97,29 @@ class SimplexRegretMatching(PredictiveMinimizer):
       cumulative_regrets: the table, float64 (k,).
     """
 
-    def __init__(self, num_actions: int | Sequence[int], rule: LocalRule | None = None, *, optimistic: bool = False):
+    def __init__(
+        self,
+        num_actions: int | Sequence[int] | np.ndarray,
+        rule: LocalRule | None = None,
+        *,
+        optimistic: bool = False,
+        rounding: npt.ArrayLike = 0.0,
+    ):
         """Starts uniform.
 
         Args:
           num_actions: k, or one for each of several simplices.
           rule: regret matching by default.
           optimistic: see the module `minimizer`.
+          rounding: regrets of at most this for each utility observed are read as none, one number, or one for each action
+            (S,), the same on each simplex; see `SequenceFormGame.rounding`.
+
+        Raises:
+          ValueError: `rounding` is negative, not finite, or has another shape.
         """
         self._simplices = Simplices(num_actions)
         self.rule = RegretMatching() if rule is None else rule
+        self.rounding = checked_rounding(rounding, self._simplices.dimension)
         self.cumulative_regrets = np.zeros(self._simplices.dimension)
         self._predicted_regrets = np.zeros(self._simplices.dimension)
         # The account of the bound: P_T, d_T^2 P_T, the sum over t < T, and the term for t = T.
@@ -130,7 +144,8 @@ class SimplexRegretMatching(PredictiveMinimizer):
         if self.optimistic and self.iteration:
             self._predicted_regrets = self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
-        _kernels.match_simplices(self._simplices.starts, self.cumulative_regrets + self._predicted_regrets, strategy)
+        table = self.cumulative_regrets + self._predicted_regrets
+        _kernels.match_simplices(self._simplices.starts, table, self.iteration * self.rounding, strategy)
         return strategy
 
     def _regrets(self, utility: np.ndarray) -> np.ndarray:
@@ -149,7 +164,9 @@ class Hedge(SteppingMinimizer):
     range^2 / 4.
     """
 
-    def __init__(self, num_actions: int | Sequence[int], step_size: float | None = None, *, optimistic: bool = False):
+    def __init__(
+        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, optimistic: bool = False
+    ):
         """Starts uniform.
 
         Args:
@@ -185,7 +202,9 @@ class ProjectedGradientAscent(SteppingMinimizer):
     simplex, and squared error the squared norm.
     """
 
-    def __init__(self, num_actions: int | Sequence[int], step_size: float | None = None, *, optimistic: bool = False):
+    def __init__(
+        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, optimistic: bool = False
+    ):
         """Starts uniform.
 
         Args:
@@ -212,3 +231,15 @@ class ProjectedGradientAscent(SteppingMinimizer):
         nearest = np.empty(self._simplices.dimension)
         _kernels.project_onto_simplices(self._simplices.starts, point, nearest)
         return nearest
+
+
+def checked_rounding(rounding: npt.ArrayLike, size: int) -> np.ndarray:
+    """`rounding` as float64 (size,), from one number or `size` of them.
+
+    Raises:
+      ValueError: another shape, or numbers that are negative or not finite.
+    """
+    checked = np.array(rounding, np.float64)
+    if checked.shape not in ((), (size,)) or not np.all((checked >= 0) & (checked < math.inf)):
+        raise ValueError(f"rounding must be not negative and finite, one number or {size} of them, got {rounding!r}")
+    return np.broadcast_to(checked, size)
