@@ -104,7 +104,7 @@ class Update:
 
     @functools.cached_property
     def doubt(self) -> np.ndarray:
-        """What rounding can do to `gains`, relative to the values, float64 (J,).
+        """What rounding can do to `gains`, relative to the values, at most 2, float64 (J,).
 
         The gain is (s'+ - s+) . r / sum(s'+), so an error e in s' makes one of e . r / sum(s'+); and e is relative to all that
         was ever added up in s'.
@@ -112,7 +112,8 @@ class Update:
         matched = np.maximum(*self.positive)
         with np.errstate(over="ignore"):
             summed = self.summed_before + self.largest_magnitudes
-            return ROUNDING * (1 + np.divide(summed, matched, out=np.zeros_like(summed), where=matched > 0))
+            ratio = np.divide(summed, matched, out=np.zeros_like(summed), where=matched > 0)
+        return np.minimum(ROUNDING * (1 + ratio), 2.0)
 
     @property
     def decided(self) -> np.ndarray:

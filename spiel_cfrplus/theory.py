@@ -318,10 +318,11 @@ class TheoryChecks:
         """Raises if a slack is negative by more than rounding, remembers the least."""
         if len(slack) == 0:
             return
-        violated = not (slack >= -rounding).all()
-        worst = int(np.argmin(slack + rounding if violated else slack))
+        violated = np.flatnonzero(~(slack >= -rounding))
+        # Of violations the one furthest down is named, as parents come first and suffer from what is below them.
+        worst = int(violated[-1] if len(violated) else np.argmin(slack))
         finding = Finding(statement, float(slack[worst]), self._seen, *place(worst))
-        if violated:
+        if len(violated):
             raise TheoryViolationError(finding)
         least = self._least.get(statement)
         if math.isfinite(slack[worst]) and (least is None or least.slack is None or slack[worst] < least.slack):
