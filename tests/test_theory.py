@@ -213,6 +213,21 @@ def test_measurements_agree_with_a_slow_implementation(game, plus, alternating):
     assert measured["nash_conv"] == pytest.approx(reference.nash_conv(root, average), rel=0, abs=1e-12)
 
 
+def test_the_least_slack_is_kept():
+    checks = Recorder(CFRPlusSolver(KUHN))
+    bounds = []
+    for _ in range(30):
+        checks.run(1)
+        result = findings(checks)
+        bounds.append(result[CFR_PLUS_BOUND].measured["bound"] - result[CFR_PLUS_BOUND].measured["nash_conv"])
+    assert result[CFR_PLUS_BOUND].slack == min(bounds)
+    for statement, measure in ((LEMMA_2, lemma_2), (THEOREM_5, theorem_5), (THEOREM_6, theorem_6)):
+        least = [measure(update)[0].min() for update in checks.updates]
+        assert result[statement].slack == min(least)
+        assert result[statement].iteration == int(np.argmin(least)) // 2 + 1
+        assert result[statement].player == int(np.argmin(least)) % 2
+
+
 class Scripted:
     """Plays the given distributions of a matrix game one after the other, whatever happens."""
 
@@ -415,6 +430,19 @@ def test_stored_ties_of_rounding_decide_nothing():
     for statement in (theorem_5, theorem_6):
         slack, rounding = statement(update)
         assert (slack < -rounding).any()
+
+
+def test_what_undecided_infostates_lose_is_forgiven_up_to_rounding():
+    rng = np.random.default_rng(3)
+    for values in rng.uniform(-1, 1, (200, 3)):
+        update = one_update(values, [0.3, 0.7, 0.0], [1 / 3, 1 / 3, 1 / 3], [3e-18, 7e-18, 0.0], [0.0, 0.0, 0.0])
+        slack, rounding = theorem_6(update)
+        assert (slack >= -rounding).all()
+
+
+def test_lemma_2_by_hand():
+    assert lemma_2(one_update([1.0, 0.0], [1.0, 0.0], [0.4, 0.6], [2.0, -1.0], [0.5, 0.75]))[0] == 1.25
+    assert lemma_2(one_update([1.0, 0.0], [0.5, 0.5], [1.0, 0.0], [0.0, -1.0], [0.5, -1.5]))[0] == np.inf  # nothing to lose
 
 
 def test_a_wrong_average_breaks_the_identity():
