@@ -78,7 +78,7 @@ class LearnerArrays(NamedTuple):
       reach: the same strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values.
-      rounding: the regret per iteration that rounding may leave of none, the same for all sequences of an infostate.
+      rounding: the regret that rounding may leave of none, the same for all sequences of an infostate.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
@@ -117,23 +117,17 @@ def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
 
 
 @jit
-def match_regrets_above(table, least, start, stop, policy):
-    """Regret matching at one infostate, where regrets of at most `least` >= 0 are read as none."""
+def match_regrets(table, start, stop, policy):
+    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
     total = 0.0
     for s in range(start, stop):
-        total += table[s] if table[s] > least else 0.0
+        total += max(table[s], 0.0)
     if total > 0.0:
         for s in range(start, stop):
-            policy[s] = (table[s] if table[s] > least else 0.0) / total
+            policy[s] = max(table[s], 0.0) / total
     else:
         for s in range(start, stop):
             policy[s] = 1.0 / (stop - start)
-
-
-@jit
-def match_regrets(table, start, stop, policy):
-    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
-    match_regrets_above(table, 0.0, start, stop, policy)
 
 
 @jit
@@ -153,14 +147,9 @@ def sequence_form(treeplexes, player, policy, reach):
 
 
 @jit
-def next_strategy(treeplexes, player, cumulative_regrets, rounding, iteration, policy, reach):
-    """Lecture 8, Algorithm 1, NextStrategy: a local strategy at each decision point, combined into sequence form.
-
-    Regrets of at most `rounding` for each iteration done are read as none.
-    """
-    for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
-        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        match_regrets_above(cumulative_regrets, iteration * rounding[start], start, stop, policy)
+def next_strategy(treeplexes, player, cumulative_regrets, policy, reach):
+    """Lecture 8, Algorithm 1, NextStrategy: a local strategy at each decision point, combined into sequence form."""
+    match_all_regrets(treeplexes, player, cumulative_regrets, policy)
     sequence_form(treeplexes, player, policy, reach)
 
 
@@ -185,20 +174,28 @@ def counterfactual_values(treeplexes, player, policy, utility):
 
 
 @jit
-def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, positive_factor, negative_factor):
+def observe_utility(treeplexes, player, learner, positive_factor, negative_factor):
     """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
 
-    Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
-    positive and what is negative in it is multiplied by the respective factor.
+    Changes `learner.utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what
+    is positive and what is negative in it is multiplied by the respective factor.
     """
+    policy, utility, cumulative_regrets, rounding = (
+        learner.policy,
+        learner.utility,
+        learner.cumulative_regrets,
+        learner.rounding,
+    )
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
         utility[treeplexes.parent_sequence[j]] += value
         for s in range(start, stop):
             regret = cumulative_regrets[s] + (utility[s] - value)
+            factor = positive_factor if regret > 0.0 else negative_factor
+            factor = factor if abs(regret) > rounding[start] else 0.0
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
-            cumulative_regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
+            cumulative_regrets[s] = regret * factor + 0.0
 
 
 @jit
@@ -250,13 +247,6 @@ def average_strategies(treeplexes, learner, first_averaged, which, weight):
 
 
 @jit
-def move_on(treeplexes, player, learner):
-    """`next_strategy` in the player's part of the learner's memory."""
-    regrets, rounding, iteration = learner.cumulative_regrets, learner.rounding, learner.iteration[player]
-    next_strategy(treeplexes, player, regrets, rounding, iteration, learner.policy, learner.reach)
-
-
-@jit
 def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discounts, weights):
     """CFR iterations of all players against each other (CFR+ paper, section 2), one per row of `discounts` and `weights`.
 
@@ -276,13 +266,13 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
         for player in range(num_players):
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
             positive, negative = discounts[t]
-            observe_utility(treeplexes, player, learner.policy, learner.utility, learner.cumulative_regrets, positive, negative)
+            observe_utility(treeplexes, player, learner, positive, negative)
             learner.iteration[player] += 1
             if alternating:
-                move_on(treeplexes, player, learner)
+                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         if not alternating:
             for player in range(num_players):
-                move_on(treeplexes, player, learner)
+                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
 
 

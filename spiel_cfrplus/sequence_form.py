@@ -97,7 +97,7 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def rounding(self) -> np.ndarray:
-        """The regret per iteration that rounding may leave where there is none, float64 (S,), over all players' sequences.
+        """The regret that rounding may leave where there is none, float64 (S,), over all players' sequences.
 
         At each infostate it is 2^-44 of the magnitude of what the first iteration sums into its regrets: of the absolute
         payoffs that the player can bring about from there, each times the reach of the others when they play uniformly.

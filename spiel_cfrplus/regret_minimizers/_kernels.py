@@ -6,14 +6,14 @@ vector.
 
 import numpy as np
 
-from spiel_cfrplus._kernels import jit, match_regrets_above, mean_utility
+from spiel_cfrplus._kernels import jit, match_regrets, mean_utility
 
 
 @jit
-def match_simplices(starts, table, least, policy):
-    """`match_regrets_above` on every simplex; `least` is float64 (S,), the same on each."""
+def match_simplices(starts, table, policy):
+    """`match_regrets` on every simplex."""
     for p in range(starts.size - 1):
-        match_regrets_above(table, least[starts[p]], starts[p], starts[p + 1], policy)
+        match_regrets(table, starts[p], starts[p + 1], policy)
 
 
 @jit

@@ -63,8 +63,8 @@ class CFR:
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default.
-          rounding: regrets of at most this for each utility observed are read as none, float64 (S,), the same for all
-            sequences of a decision point, or one number; see `SequenceFormGame.rounding`.
+          rounding: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one number;
+            see `SequenceFormGame.rounding`.
           memory: where to keep the tables, float64 (S,) each, instead of arrays of its own.
 
         Raises:
@@ -93,8 +93,9 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        _kernels.move_on(self.treeplex.arrays, 0, self._memory)
-        return self._memory.reach.copy()
+        memory = self._memory
+        _kernels.next_strategy(self.treeplex.arrays, 0, memory.cumulative_regrets, memory.policy, memory.reach)
+        return memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
@@ -104,15 +105,7 @@ class CFR:
         """
         self._memory.utility[:] = self.treeplex.checked_utility(utility)
         ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
-        _kernels.observe_utility(
-            self.treeplex.arrays,
-            0,
-            self._memory.policy,
-            self._memory.utility,
-            self._memory.cumulative_regrets,
-            positive,
-            negative,
-        )
+        _kernels.observe_utility(self.treeplex.arrays, 0, self._memory, positive, negative)
         self._memory.iteration[0] += 1
 
 

@@ -111,8 +111,8 @@ class SimplexRegretMatching(PredictiveMinimizer):
           num_actions: k, or one for each of several simplices.
           rule: regret matching by default.
           optimistic: see the module `minimizer`.
-          rounding: regrets of at most this for each utility observed are read as none, one number, or one for each action
-            (S,), the same on each simplex; see `SequenceFormGame.rounding`.
+          rounding: regrets within this are none, one number, or one for each action (S,), the same on each simplex; see
+            `SequenceFormGame.rounding`.
 
         Raises:
           ValueError: `rounding` is negative, not finite, or has another shape.
@@ -134,6 +134,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
         regrets = self._regrets(utility)
         ((positive, negative),) = self.rule.discounts(np.array([self.iteration]))
         table = self.cumulative_regrets + regrets
+        table[np.abs(table) <= self.rounding] = 0.0
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
         self._paid = self._paid + self._due
         self._potential = self._discounted_potential + self._simplices.sum((regrets - self._predicted_regrets) ** 2)
@@ -145,7 +146,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
             self._predicted_regrets = self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
-        _kernels.match_simplices(self._simplices.starts, table, self.iteration * self.rounding, strategy)
+        _kernels.match_simplices(self._simplices.starts, table, strategy)
         return strategy
 
     def _regrets(self, utility: np.ndarray) -> np.ndarray:
