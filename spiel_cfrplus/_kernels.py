@@ -19,8 +19,8 @@ import numpy as np
 
 INDEX = np.uint32
 
-# A sum that is smaller than this times the magnitude of what was summed counts as zero. It is 512 roundings. Where exact
-# arithmetic has zero, regrets of tie-rich games come out below 2^-46, mostly below 2^-50; others stay above 2^-28.
+# A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
+# sides of it see docs/architecture.md, Numerics.
 ROUNDING = 2.0**-44
 
 

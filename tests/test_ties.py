@@ -33,6 +33,7 @@ TIED: dict[str, int] = {
     "turn_based_simultaneous_game(game=oshi_zumo(coins=6,size=1,horizon=20,alesia=False,min_bid=1))": 3,
     "turn_based_simultaneous_game(game=blotto(coins=5,fields=3))": 6,
     "kuhn_poker(players=3)": 4,
+    "sheriff(max_bribe=2,max_items=3,num_rounds=1)": 6,
 }
 PLUS: dict[type[Solver], bool] = {CFRSolver: False, CFRPlusSolver: True}
 
