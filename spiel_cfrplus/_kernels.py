@@ -19,8 +19,8 @@ import numpy as np
 
 INDEX = np.uint32
 
-# A sum that is smaller than this times the magnitude of what was summed counts as zero. It is 512 roundings. Where exact
-# arithmetic has zero, regrets of tie-rich games come out below 2^-46, mostly below 2^-50; others stay above 2^-28.
+# A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
+# sides of it see docs/architecture.md, Numerics.
 ROUNDING = 2.0**-44
 
 
@@ -174,18 +174,12 @@ def counterfactual_values(treeplexes, player, policy, utility):
 
 
 @jit
-def observe_utility(treeplexes, player, learner, positive_factor, negative_factor):
+def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, rounding, positive_factor, negative_factor):
     """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
 
-    Changes `learner.utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what
-    is positive and what is negative in it is multiplied by the respective factor.
+    Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
+    positive and what is negative in it is multiplied by the respective factor, and what is within rounding becomes zero.
     """
-    policy, utility, cumulative_regrets, rounding = (
-        learner.policy,
-        learner.utility,
-        learner.cumulative_regrets,
-        learner.rounding,
-    )
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
@@ -196,6 +190,14 @@ def observe_utility(treeplexes, player, learner, positive_factor, negative_facto
             factor = factor if abs(regret) > rounding[start] else 0.0
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             cumulative_regrets[s] = regret * factor + 0.0
+
+
+@jit
+def update_regrets(treeplexes, player, learner, positive_factor, negative_factor):
+    """`observe_utility` in the learner's memory."""
+    policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
+    observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
+    learner.iteration[player] += 1
 
 
 @jit
@@ -266,8 +268,7 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
         for player in range(num_players):
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
             positive, negative = discounts[t]
-            observe_utility(treeplexes, player, learner, positive, negative)
-            learner.iteration[player] += 1
+            update_regrets(treeplexes, player, learner, positive, negative)
             if alternating:
                 next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
         if not alternating:

@@ -20,7 +20,7 @@ Neither line asks what is negative in s', and neither minds a positive factor on
 >>> _ = player.next_strategy()
 >>> update = Update(
 ...     game.treeplexes[0], old_policy, player.current_policy(), old_table, player.cumulative_regrets, gradient,
-...     abs(gradient), np.zeros(6))
+...     abs(gradient), np.zeros(6), np.zeros(6))
 >>> slack, rounding = theorem_5(update)
 >>> dict(zip(game.treeplexes[0].infostate_keys, slack.round(6).tolist()))
 {'0': 0.125, '0pb': 0.083333, '1': 0.125, '1pb': 0.083333, '2': 0.125, '2pb': 0.25}
@@ -52,6 +52,7 @@ class Update:
       gradient: float64 (S,), of the expected utility against the opponents that the update met.
       magnitude: float64 (S,), the same with every payoff's absolute value: what rounding is relative to.
       summed_before: float64 (J,), the `largest_magnitudes` of all updates before this one.
+      allowance: float64 (J,), stored values that are smaller in absolute terms became 0 for being within rounding.
     """
 
     treeplex: Treeplex
@@ -62,6 +63,7 @@ class Update:
     gradient: np.ndarray
     magnitude: np.ndarray
     summed_before: np.ndarray
+    allowance: np.ndarray
 
     @functools.cached_property
     def values(self) -> np.ndarray:
@@ -107,13 +109,13 @@ class Update:
         """What rounding can do to `gains`, relative to the values, at most 2, float64 (J,).
 
         The gain is (s'+ - s+) . r / sum(s'+), so an error e in s' makes one of e . r / sum(s'+); and e is relative to all that
-        was ever added up in s'.
+        was ever added up in s', or what was taken from it for being within rounding.
         """
         matched = np.maximum(*self.positive)
+        error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.allowance * self.treeplex.num_actions
         with np.errstate(over="ignore"):
-            summed = self.summed_before + self.largest_magnitudes
-            ratio = np.divide(summed, matched, out=np.zeros_like(summed), where=matched > 0)
-        return np.minimum(ROUNDING * (1 + ratio), 2.0)
+            ratio = np.divide(error, matched, out=np.zeros_like(error), where=matched > 0)
+        return np.minimum(ROUNDING + ratio, 2.0)
 
     @property
     def decided(self) -> np.ndarray:

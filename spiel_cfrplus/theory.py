@@ -202,6 +202,10 @@ class TheoryChecks:
         self._absolute = dataclasses.replace(game, payoffs=frozen(np.abs(game.payoffs), np.float64))
         self._largest_return = float(np.abs(game.tree.returns).max())
         self._policies, self._tables = self._look()
+        self._allowances = [
+            minimizer.rounding[minimizer.treeplex.sequence_start[:-1]] if isinstance(minimizer, CFR) else np.zeros(1)
+            for minimizer in self.session.minimizers
+        ]
         self._from_zero = not any(table.any() for table in self._tables)
         self._accounts = [_Account(*pair) for pair in zip(game.treeplexes, self._tables, strict=True)]
         self._total_weight = 0.0
@@ -274,6 +278,7 @@ class TheoryChecks:
                 gradient=game.payoff_gradient(player, met),
                 magnitude=self._absolute.payoff_gradient(player, met),
                 summed_before=account.summed.copy(),
+                allowance=self._allowances[player],
             )
             if self.session.alternating:
                 met[player] = account.treeplex.sequence_form(new_policy)

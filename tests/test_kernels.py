@@ -186,8 +186,7 @@ def test_strategies_follow_from_regrets(seed):
         assert close(policy, expected)
         reach = unset.copy()
         reach[root] = 1
-        arguments = (treeplexes, player, table, np.zeros_like(table), 7, unset, reach)
-        *_, policy, combined = call(_kernels.next_strategy, *arguments, writes=[5, 6])
+        *_, policy, combined = call(_kernels.next_strategy, treeplexes, player, table, unset, reach, writes=[3, 4])
         assert close(policy, expected)
         assert close(combined, plain_sequence_form(treeplexes, player, expected))
         *_, separate = call(_kernels.sequence_form, treeplexes, player, policy, reach, writes=[3])
@@ -201,14 +200,16 @@ def test_observe_utility(seed, factors):
     treeplexes = random_treeplexes(rng, 2)
     size = num_sequences(treeplexes)
     policy, gradient, regrets = random_behaviour(rng, treeplexes), rng.normal(size=size), rng.normal(size=size)
+    rounding = np.abs(rng.normal(size=size)) * 0.3
     for player in range(2):
         expected_values, expected_regrets = gradient.copy(), regrets.copy()
         expected_values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, gradient)
         for _, own in infostates(treeplexes, player):
             updated = regrets[own] + expected_values[own] - policy[own] @ expected_values[own]
+            updated[np.abs(updated) <= rounding[own.start]] = 0
             expected_regrets[own] = np.where(updated > 0, factors[0], factors[1]) * updated
-        arguments = (treeplexes, player, policy, gradient, regrets, *factors)
-        *_, values, updated, _, _ = call(_kernels.observe_utility, *arguments, writes=[3, 4])
+        arguments = (treeplexes, player, policy, gradient, regrets, rounding, *factors)
+        *_, values, updated, _, _, _ = call(_kernels.observe_utility, *arguments, writes=[3, 4])
         assert close(values, expected_values)
         assert close(updated, expected_regrets)
 
@@ -451,7 +452,7 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
 assert max(counts.values()) == 1, counts
-assert counts["self_play"] == counts["evaluate"] == counts["observe_utility"] == counts["payoff_gradient"] == 1, counts
+assert counts["self_play"] == counts["evaluate"] == counts["update_regrets"] == counts["payoff_gradient"] == 1, counts
 """)
 
 

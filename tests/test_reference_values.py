@@ -144,7 +144,7 @@ def test_cfr_plus_closes_in_on_the_known_value(known_game):
     u0 + gain0 = max over x of u0(x, y) >= v   and   u0 - gain1 = min over y of u0(x, y) <= v,
 
     hence |u0 - v| <= gain0 + gain1 = NashConv. That holds for any strategies; that NashConv is small takes a solver. The bound
-    leaves a factor of 2 to the slowest of these games, 9.5e-4 in a battleship.
+    leaves a factor of 2 to the slowest of these games, 2.6e-3 in an oshi-zumo.
     """
     game, known = known_game
     solver = CFRPlusSolver(game)
@@ -155,7 +155,7 @@ def test_cfr_plus_closes_in_on_the_known_value(known_game):
     assert u0 - gain1 <= known["value_upper"] + 1e-9 * most
     assert u0 + gain0 >= known["value_lower"] - 1e-9 * most
     assert abs(u0 - known["value"]) <= average.nash_conv + 1e-9 * most
-    assert average.nash_conv <= 2e-3 * most
+    assert average.nash_conv <= 5e-3 * most
 
 
 @pytest.mark.parametrize("how_and_known", games(perfect_recall=False))

@@ -135,7 +135,8 @@ def test_bad_utilities_are_refused_and_change_nothing(rule, utility):
 
 def play_by_hand(game: SequenceFormGame, rule: LocalRule, num_iterations: int, alternating: bool) -> list[np.ndarray]:
     """Self-play of CFR objects as the lecture writes it; returns the last strategies."""
-    players = [CFR(treeplex, rule) for treeplex in game.treeplexes]
+    pairs = zip(game.treeplexes, game.player_slices, strict=True)
+    players = [CFR(treeplex, rule, rounding=game.rounding[own]) for treeplex, own in pairs]
     strategies = [player.next_strategy() for player in players]
     for _ in range(num_iterations):
         seen = strategies if alternating else list(strategies)

@@ -87,6 +87,11 @@ class CFR:
         """A copy of the regret tables, float64 (S,)."""
         return self._memory.cumulative_regrets.copy()
 
+    @property
+    def rounding(self) -> np.ndarray:
+        """A copy of what regrets must exceed to count, float64 (S,)."""
+        return self._memory.rounding.copy()
+
     def current_policy(self) -> np.ndarray:
         """The strategy given last, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
         return self._memory.policy.copy()
@@ -105,8 +110,7 @@ class CFR:
         """
         self._memory.utility[:] = self.treeplex.checked_utility(utility)
         ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
-        _kernels.observe_utility(self.treeplex.arrays, 0, self._memory, positive, negative)
-        self._memory.iteration[0] += 1
+        _kernels.update_regrets(self.treeplex.arrays, 0, self._memory, positive, negative)
 
 
 class ComposedCFR:
