@@ -218,27 +218,6 @@ def best_response(treeplexes, player, utility, policy):
 
 
 @jit
-def soft_response(treeplexes, player, exponents, policy):
-    """Bottom-up: plays every action with the total weight exp(exponent) of all that follows it.
-
-    `exponents` holds a number per sequence on entry. On return that of ja is the logarithm of the total weight of the plans
-    that start with ja, a plan's weight being exp of its sum; the empty sequence gains that of all plans.
-    """
-    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
-        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        largest = exponents[start]
-        for s in range(start, stop):
-            largest = max(largest, exponents[s])
-        total = 0.0
-        for s in range(start, stop):
-            policy[s] = np.exp(exponents[s] - largest)
-            total += policy[s]
-        for s in range(start, stop):
-            policy[s] /= total
-        exponents[treeplexes.parent_sequence[j]] += largest + np.log(total)
-
-
-@jit
 def average_strategies(treeplexes, learner, first_averaged, which, weight):
     """Adds the current strategies, times `weight`, to the averages of the players whose `first_averaged` is `which`."""
     for player in range(first_averaged.size):

@@ -178,9 +178,11 @@ def _learner() -> learners.Learner:
 
 
 def _averaging() -> averaging.Averaging:
-    power = FLAGS.averaging_power
+    power = _learner().averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
     try:
-        return averaging.Averaging(_learner().averaging_power if power is None else power, FLAGS.averaging)
+        average = averaging.Averaging(power, FLAGS.averaging)
+        average.weights(np.array([FLAGS.iterations or _DEFAULT_ITERATIONS]))
+        return average
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -291,6 +293,8 @@ def _solve(solver: solvers.Solver) -> int:
             if FLAGS.checkpoint is not None:
                 solver.save(FLAGS.checkpoint)
         return _verify(solver) if FLAGS.verify else 0
+    except ValueError as error:  # such as numbers that leave the range of a float64
+        raise UsageError(f"{solver.algorithm} cannot go on: {_first_line(error)}") from error
     except KeyboardInterrupt:
         print(f"interrupted at iteration {solver.iteration}", file=sys.stderr)
         if FLAGS.checkpoint is not None:
@@ -322,9 +326,10 @@ def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
 def _print_row(row: convergence.Row) -> None:
     exploitability = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
     # Above a progress bar, where there is one.
-    gap = f" {row.cce_gap:>13.6e}" if FLAGS.cce else ""
+    gap = "-" if row.cce_gap is None else f"{row.cce_gap:.6e}"
     tqdm.tqdm.write(
-        f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}{gap}"
+        f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}"
+        + f" {gap:>13}" * FLAGS.cce
     )
     sys.stdout.flush()
 

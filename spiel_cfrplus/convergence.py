@@ -119,13 +119,14 @@ def measure(solver: Solver, seconds: float = 0.0, last_iterate: bool = False) ->
     )
 
 
-def report_iterations(done: int, last: int, every: int | None = None) -> list[int]:
+def report_iterations(done: int, last: int, every: int | None = None) -> Iterator[int]:
     """Where rows are due after iteration `done`, up to and including `last`: every so often, or at 1, 2, 5, 10, 20, 50, ..."""
     if every is not None:
-        due = set(range(done - done % every + every, last, every))
+        yield from range(done - done % every + every, last, every)
     else:
-        due = {digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)}
-    return sorted({iteration for iteration in due if done < iteration < last} | {last})
+        digits = (digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5))
+        yield from (iteration for iteration in digits if done < iteration < last)
+    yield last
 
 
 def _run_until(solver: Solver, iteration: int, deadline: float, advance: Advance) -> None:

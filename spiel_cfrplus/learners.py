@@ -11,6 +11,7 @@ True
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.treeplex import Treeplex
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Learner:
     """How to make a minimiser for a treeplex.
 
@@ -77,9 +78,9 @@ class Learner:
         return dataclasses.replace(self, options={**self.options, "step_size": checked_step_size(step_size)})
 
 
-def _cfr_with(local_minimizer: Callable[..., RegretMinimizer]) -> Callable[..., RegretMinimizer]:
+def _cfr_with(local_minimizer: Callable[..., RegretMinimizer], treeplex: Treeplex, **options: Any) -> ComposedCFR:
     """CFR with one kind of local minimiser at all decision points."""
-    return lambda treeplex, **options: ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
+    return ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
 
 
 def _cfr_with_regret_matching(treeplex: Treeplex, *, rounding: np.ndarray | None = None, **options: Any) -> ComposedCFR:
@@ -99,8 +100,8 @@ def _family() -> list[Learner]:
         options = {"rule": rule, "optimistic": optimistic}
         learners.append(Learner(name, _cfr_with_regret_matching, options, power, takes_rounding=True))
     for name, make in (
-        ("cfr_hedge", _cfr_with(Hedge)),
-        ("cfr_gradient_ascent", _cfr_with(ProjectedGradientAscent)),
+        ("cfr_hedge", functools.partial(_cfr_with, Hedge)),
+        ("cfr_gradient_ascent", functools.partial(_cfr_with, ProjectedGradientAscent)),
         ("gradient_ascent", TreeplexGradientAscent),
         ("dilated_entropy", DilatedEntropyAscent),
         ("dilated_euclidean", DilatedEuclideanAscent),

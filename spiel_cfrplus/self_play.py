@@ -87,8 +87,11 @@ class SelfPlay:
           alternating: players move on in turn, player 0 first; otherwise all at once.
 
         Raises:
+          TypeError: the game is not compiled.
           ValueError: not one minimiser for each player, or a first strategy that is none of that player's.
         """
+        if not isinstance(game, SequenceFormGame):
+            raise TypeError(f"expected a compiled game, got {game!r}; see compile_game")
         if len(minimizers) != game.num_players or len(set(map(id, minimizers))) < len(minimizers):
             raise ValueError(f"{game.tree.game} needs {game.num_players} minimisers of their own, got {minimizers!r}")
         self.game = game
@@ -96,38 +99,51 @@ class SelfPlay:
         self.averaging = Averaging() if averaging is None else averaging
         self.alternating = alternating
         self.iteration = 0
-        self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
-        for treeplex, strategy in zip(game.treeplexes, self.strategies, strict=True):
-            if not treeplex.contains(strategy):
-                raise ValueError(
-                    f"the minimiser of player {treeplex.player} plays no sequence-form strategy of {game.tree.game}"
-                )
+        self.strategies = [self._next_strategy(player) for player in range(game.num_players)]
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
         self.cumulative_utilities = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
         self.earned = np.zeros(game.num_players)
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more."""
+        """Plays `num_iterations` more.
+
+        An interrupt, or an error of a minimiser, leaves the iteration that it falls into half done and not counted.
+
+        Raises:
+          TypeError, ValueError: not an integer, or negative.
+          ValueError: a minimiser gives a strategy that is none of its player's.
+        """
         for _ in range(checked_count(num_iterations)):
             self._iterate()
 
     def _iterate(self) -> None:
-        self.iteration += 1
-        self._average(0)
+        (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
+        self._average(0, weight)
         for player, minimizer in enumerate(self.minimizers):
             utility = self.game.payoff_gradient(player, self.strategies)
-            minimizer.observe_utility(utility)
             self.cumulative_utilities[player] += utility
             self.earned[player] += self.strategies[player] @ utility
+            minimizer.observe_utility(utility)
             if self.alternating:
-                self.strategies[player] = minimizer.next_strategy()
+                self.strategies[player] = self._next_strategy(player)
         if not self.alternating:
-            self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
-        self._average(1)
+            self.strategies = [self._next_strategy(player) for player in range(self.game.num_players)]
+        self._average(1, weight)
+        self.iteration += 1
 
-    def _average(self, which: int) -> None:
+    def _next_strategy(self, player: int) -> np.ndarray:
+        """The player's next strategy: a copy, as what a minimiser returns may be an array that it goes on with."""
+        treeplex, minimizer = self.game.treeplexes[player], self.minimizers[player]
+        strategy = np.array(minimizer.next_strategy(), np.float64)
+        if problem := treeplex.problem_with(strategy):
+            raise ValueError(
+                f"{minimizer!r}, player {player} of {self.game.tree.game}, gave no sequence-form strategy after "
+                f"{self.iteration} iterations: {problem}"
+            )
+        return strategy
+
+    def _average(self, which: int, weight: float) -> None:
         """Adds the current strategies to the averages of the players for whom it is time; see `Averaging.first_averaged`."""
-        (weight,) = self.averaging.weights(np.array([self.iteration]))
         first_averaged = self.averaging.first_averaged(self.game.num_players, self.alternating)
         for player in np.flatnonzero(first_averaged == which):
             self.cumulative_strategies[player] += weight * self.strategies[player]
@@ -146,14 +162,15 @@ class SelfPlay:
         """How far the empirical distribution of play is from a coarse correlated equilibrium, in game units.
 
         The distribution draws one of the iterations and plays its strategies; the gap is the largest gain of any player from
-        committing to a fixed strategy before. It equals the largest average regret, for any number of players and any payoffs.
+        committing to a fixed strategy before, 0 if all would lose. It is the largest average regret, for any number of players
+        and any payoffs.
 
         Raises:
           ValueError: no iterations yet, or alternating updates, in which utilities are not those of strategies played together.
         """
         if not self.plays_together:
             raise ValueError("the empirical distribution of play needs iterations with simultaneous updates")
-        return float(self.regrets().max()) / self.iteration
+        return max(0.0, float(self.regrets().max()) / self.iteration)
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""

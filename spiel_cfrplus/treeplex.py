@@ -238,13 +238,27 @@ class Treeplex(Immutable):
 
     def contains(self, vector: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether `vector` lies in the sequence-form polytope: each constraint holds within `tolerance`."""
-        vector = self._vector(vector)
-        if not np.all(vector >= -tolerance) or not abs(vector[EMPTY_SEQUENCE] - 1) <= tolerance:
-            return False
-        if self.num_decision_points == 0:
-            return True
-        sums = np.add.reduceat(vector, self.sequence_start[:-1])
-        return bool(np.all(np.abs(sums - vector[self.parent_sequence]) <= tolerance))
+        return not self.problem_with(self._vector(vector), tolerance)
+
+    def problem_with(self, vector: np.ndarray, tolerance: float = 1e-9) -> str:
+        """Why `vector` is no sequence-form strategy, in words; empty if it is one: each constraint holds within `tolerance`."""
+        if vector.shape != (self.num_sequences,):
+            return f"expected one number for each of {self.num_sequences} sequences, got shape {vector.shape}"
+        if not np.isfinite(vector).all():
+            return f"contains {vector[~np.isfinite(vector)][0]}"
+        if vector.min() < -tolerance:
+            return f"contains {vector.min():g}"
+        if not abs(vector[EMPTY_SEQUENCE] - 1) <= tolerance:
+            return f"the empty sequence has {vector[EMPTY_SEQUENCE]:g} instead of 1"
+        sums, reach = np.add.reduceat(vector, self.sequence_start[:-1]), vector[self.parent_sequence]
+        wrong = np.flatnonzero(np.abs(sums - reach) > tolerance)
+        if len(wrong) == 0:
+            return ""
+        point = wrong[0]
+        return (
+            f"the actions at infostate {self.infostate_keys[point]!r} sum to {sums[point]:g}, the sequence before has "
+            f"{reach[point]:g} (for a behavioural policy there is treeplex.sequence_form)"
+        )
 
     def _vector(self, values: np.ndarray) -> np.ndarray:
         vector = np.array(values, np.float64)

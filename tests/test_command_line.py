@@ -282,3 +282,38 @@ def test_flags_that_do_not_go_together(flags, words):
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+def test_a_distance_that_is_not_yet_known_is_a_dash():
+    result = run("--algorithm=cfr", "--cce", "--simultaneous", "--time_limit=0", "--noverify")
+    assert result.returncode == 0, result.stderr
+    assert rows(result)[0][5] is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--averaging_power=2000"], "averaging weights are too large"),
+        (["--averaging_power=100", "--algorithm=cfr_hedge"], "averaging weights are too large"),
+        (["--algorithm=multiplicative_weights", "--step_size=1e308"], "multiplicative_weights cannot go on"),
+    ],
+)
+def test_numbers_out_of_range_are_one_line(flags, words):
+    result = run(*flags)
+    assert result.returncode == 2
+    assert words in result.stderr.splitlines()[-1]
+
+
+def test_rows_without_number_take_no_memory():
+    result = run("--print_freq=1", "--iterations=1000000000000", "--time_limit=0.2", "--noverify")
+    assert result.returncode == 0, result.stderr
+
+
+def test_averaging_reaches_learners_too():
+    # As for the compiled solver of the same name.
+    for flags in (["--averaging=openspiel"], ["--averaging_power=3"]):
+        numbers = [
+            rows(run("--algorithm=cfr", "--simultaneous", "--iterations=5", "--noverify", *flags, *cce))[-1][2]
+            for cce in ([], ["--cce"])
+        ]
+        assert numbers[0] == numbers[1]

@@ -55,6 +55,29 @@ def test_every_learner_solves_leduc_poker_and_keeps_its_word(name):
     assert solver.nash_conv() < 0.2
 
 
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "dilated" not in name])
+def test_long_games_leave_no_number_out_of_range(name):
+    # The last decisions are reached with a probability of about 2^-513: its square is no float64.
+    solver = LearningSolver(compile_game(games.chain(1100)), LEARNERS[name])
+    solver.run(5)
+    for regret, minimizer in zip(solver.self_play.regrets(), solver.self_play.minimizers, strict=True):
+        assert regret <= regret_bound(minimizer) < np.inf
+
+
+@pytest.mark.parametrize(("name", "power"), [("cfr", 0), ("cfr+", 1), ("predictive_cfr+", 2), ("optimistic_cfr_hedge", 1)])
+def test_averages_have_the_weights_that_suit_the_learner(name, power):
+    assert LearningSolver(KUHN, LEARNERS[name]).averaging == Averaging(power)
+    assert LearningSolver(KUHN, LEARNERS[name], averaging="openspiel").averaging == Averaging(power, "openspiel")
+
+
+def test_learners_can_be_keys_and_pickled():
+    assert len(set(LEARNERS.values())) == len(LEARNERS)
+    for learner in LEARNERS.values():
+        solver = LearningSolver(KUHN, pickle.loads(pickle.dumps(learner)))
+        solver.run(2)
+        assert solver.algorithm == learner.name
+
+
 @every_learner
 @pytest.mark.parametrize("game", [compile_game(games.random_efg(3, num_players=3)), BIASED], ids=repr)
 def test_regrets_of_simultaneous_play_stay_under_their_bounds(name, game):

@@ -1,6 +1,7 @@
 """Measured regrets: the theorem of Lecture 8, and distances from coarse correlated equilibria."""
 
 import functools
+import math
 
 import games
 import numpy as np
@@ -18,6 +19,8 @@ from spiel_cfrplus.regret_minimizers import (
     RegretMatchingPlus,
     RegretMonitor,
     SimplexRegretMatching,
+    StaticStrategy,
+    TreeplexGradientAscent,
 )
 from spiel_cfrplus.self_play import SelfPlay
 
@@ -26,9 +29,15 @@ LOCAL_MINIMIZERS = {
     "rm": SimplexRegretMatching,
     "rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus()),
     "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
+    "predictive rm": functools.partial(SimplexRegretMatching, optimistic=True),
     "predictive rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True),
-    "hedge": functools.partial(Hedge, step_size=1.0),
-    "gradient": functools.partial(ProjectedGradientAscent, step_size=0.3),
+    "predictive discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching(), optimistic=True),
+    "hedge, fixed step": functools.partial(Hedge, step_size=1.0),
+    "hedge": Hedge,
+    "optimistic hedge": functools.partial(Hedge, optimistic=True),
+    "gradient, fixed step": functools.partial(ProjectedGradientAscent, step_size=0.3),
+    "gradient": ProjectedGradientAscent,
+    "optimistic gradient": functools.partial(ProjectedGradientAscent, optimistic=True),
 }
 
 
@@ -121,8 +130,82 @@ def test_regrets_on_simplices_side_by_side_are_those_of_each():
     assert together.regret_bound == pytest.approx(apart.regret_bound) == pytest.approx(together.local_minimizers.regret_bound)
 
 
+class Meddler:
+    """Works in its own array all the time, and spoils what it is given."""
+
+    def __init__(self, treeplex):
+        self.inner = TreeplexGradientAscent(treeplex)
+        self.strategy = self.inner.next_strategy()
+
+    def next_strategy(self):
+        return self.strategy
+
+    def observe_utility(self, utility):
+        self.inner.observe_utility(utility)
+        utility *= 0
+        self.strategy[:] = self.inner.next_strategy()
+
+
+@pytest.mark.parametrize("alternating", [True, False])
+def test_minimisers_may_go_on_with_arrays_that_they_gave_or_got(alternating):
+    well_behaved = SelfPlay(KUHN, [TreeplexGradientAscent(treeplex) for treeplex in KUHN.treeplexes], alternating=alternating)
+    meddlers = SelfPlay(KUHN, [Meddler(treeplex) for treeplex in KUHN.treeplexes], alternating=alternating)
+    monitors = [RegretMonitor.on_treeplex(Meddler(treeplex), treeplex) for treeplex in KUHN.treeplexes]
+    monitored = SelfPlay(KUHN, monitors, alternating=alternating)
+    for session in (well_behaved, meddlers, monitored):
+        session.run(20)
+    for session in (meddlers, monitored):
+        np.testing.assert_array_equal(session.regrets(), well_behaved.regrets())
+        np.testing.assert_array_equal(session.average_policy(), well_behaved.average_policy())
+    assert [monitor.regret for monitor in monitors] == pytest.approx(well_behaved.regrets(), abs=1e-12)
+
+
+def test_a_utility_without_a_question_before_it_meets_the_strategy_of_the_time():
+    # Hedge at step log 2 after (1, 0): (2/3, 1/3), after two of them (4/5, 1/5); they earn 1/2 and 2/3 of (1, 0).
+    monitor = RegretMonitor.on_simplex(Hedge(2, math.log(2)))
+    for _ in range(2):
+        monitor.observe_utility([1.0, 0.0])
+    assert monitor.regret == pytest.approx(2 - 1 / 2 - 2 / 3)
+    # CFR in one point is its local minimiser, asked or not.
+    asked, unasked = (ComposedCFR(KUHN.treeplexes[0], functools.partial(Hedge, step_size=1.0)) for _ in range(2))
+    for utility in np.random.default_rng(0).normal(size=(5, 13)):
+        asked.next_strategy()
+        for cfr in (asked, unasked):
+            cfr.observe_utility(utility)
+    np.testing.assert_array_equal(asked.next_strategy(), unasked.next_strategy())
+
+
+@pytest.mark.parametrize("utility", [[math.nan, 0.0], [math.inf, 0.0]])
+def test_monitors_keep_their_account_clean(utility):
+    monitor = RegretMonitor.on_simplex(StaticStrategy([0.5, 0.5]))
+    monitor.observe_utility([1.0, 0.0])
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        monitor.observe_utility(utility)
+    assert (monitor.iteration, monitor.regret) == (1, 0.5)
+
+
+def test_players_who_would_all_lose_by_deviating_are_at_no_distance():
+    # Both play at the same time left and right in turn: in the battle of the sexes nobody gains from a fixed strategy.
+    game = compile_game(games.battle_of_the_sexes())
+
+    class InTurn:
+        def __init__(self):
+            self.now = 0
+
+        def next_strategy(self):
+            return np.array([1.0, self.now == 0, self.now == 1])
+
+        def observe_utility(self, utility):
+            self.now = 1 - self.now
+
+    session = SelfPlay(game, [InTurn(), InTurn()], alternating=False)
+    session.run(10)
+    assert session.regrets().max() < 0
+    assert session.cce_gap() == 0
+
+
 def test_a_bound_that_nobody_knows():
-    cfr = ComposedCFR(KUHN.treeplexes[0], [RegretMonitor.on_simplex(CFR(KUHN.treeplexes[0]))] * 6)
+    cfr = ComposedCFR(KUHN.treeplexes[0], lambda num_actions: RegretMonitor.on_simplex(CFR(KUHN.treeplexes[0])))
     with pytest.raises(TypeError, match=r"CFR object .* knows no bound on its regret"):
         _ = cfr.regret_bound
 

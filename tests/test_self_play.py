@@ -1,6 +1,7 @@
 """Self-play of any minimisers, and CFR composed from any local ones."""
 
 import functools
+import itertools
 
 import games
 import numpy as np
@@ -24,6 +25,7 @@ KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
 LEDUC = compile_game(pyspiel.load_game("leduc_poker"))
 RICH_IN_TIES = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
 BIASED = compile_game(games.matrix_game([[2, -1, 0], [-1, 1, 3], [1, 0, -2]]))
+RULES = [RegretMatching(), RegretMatchingPlus(), DiscountedRegretMatching()]
 PREDICTIVE_PLUS = functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True)
 
 
@@ -41,18 +43,14 @@ def average_nash_conv(session):
     return nash_conv(session.game, StrategyProfile(session.game, session.average_policy()))
 
 
-@pytest.mark.parametrize("alternating", [True, False])
 @pytest.mark.parametrize(
-    ("game", "rule", "num_iterations"),
+    ("game", "rule", "num_iterations", "alternating"),
     [
-        (KUHN, RegretMatching(), 200),
-        (KUHN, RegretMatchingPlus(), 200),
-        (KUHN, DiscountedRegretMatching(), 200),
-        (LEDUC, DiscountedRegretMatching(), 50),
-        (LEDUC, RegretMatching(), 200),
-        (LEDUC, RegretMatchingPlus(), 200),
-        (RICH_IN_TIES, RegretMatching(), 50),
-        (RICH_IN_TIES, RegretMatchingPlus(), 50),
+        *itertools.product([KUHN], RULES, [200], [True, False]),
+        *itertools.product([RICH_IN_TIES], RULES, [50], [True, False]),
+        (LEDUC, DiscountedRegretMatching(), 20, False),
+        (LEDUC, RegretMatching(), 200, True),
+        (LEDUC, RegretMatchingPlus(), 200, True),
     ],
     ids=str,
 )
@@ -189,12 +187,12 @@ class Broken(FollowTheLast):
 
 @pytest.mark.parametrize("strategy", [[1.0], [0.5, 0.6], [1.5, -0.5], [np.nan, 1.0]], ids=str)
 def test_a_local_strategy_that_is_none_is_refused_by_name(strategy):
-    with pytest.raises(ValueError, match=r"at infostate '0' gave \[.*(no distribution over|for) 2 actions"):
+    with pytest.raises(ValueError, match=r"gave \[.*(no distribution over|for) 2 actions"):
         SelfPlay(KUHN, compose(KUHN, functools.partial(Broken, strategy=strategy)))
 
 
 def test_numbers_of_minimisers_must_fit():
-    with pytest.raises(ValueError, match="6 decision points need as many minimisers, got 1"):
+    with pytest.raises(ValueError, match="6 decision points need as many minimisers of their own, got 1"):
         ComposedCFR(KUHN.treeplexes[0], [SimplexRegretMatching(2)])
     with pytest.raises(ValueError, match="needs 2 minimisers of their own"):
         SelfPlay(KUHN, [CFR(KUHN.treeplexes[0])])
@@ -205,3 +203,63 @@ def test_numbers_of_minimisers_must_fit():
         SelfPlay(KUHN, [CFR(treeplex) for treeplex in LEDUC.treeplexes])
     with pytest.raises(ValueError, match="must not be negative"):
         SelfPlay(KUHN, compose(KUHN, SimplexRegretMatching)).run(-1)
+
+
+class Late(FollowTheLast):
+    """Plays what it is told from the third time on."""
+
+    def __init__(self, treeplex, strategy):
+        self.uniform, self.strategy, self.asked = treeplex.sequence_form(treeplex.uniform_policy()), strategy, 0
+
+    def next_strategy(self):
+        self.asked += 1
+        return self.uniform if self.asked < 3 else self.strategy(self.uniform)
+
+    def observe_utility(self, utility):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        (lambda x: 2 * x, "the empty sequence has 2 instead of 1"),
+        (lambda x: -x, "contains -1"),
+        (lambda x: x + np.eye(13)[3] * np.nan, "contains nan"),
+        (lambda x: x[:-1], r"expected one number for each of 13 sequences, got shape \(12,\)"),
+        (lambda x: np.r_[1.0, np.full(12, 0.5)], r"at infostate '0pb' sum to 1, the sequence before has 0.5 \(for a behav"),
+    ],
+)
+@pytest.mark.parametrize("alternating", [True, False])
+def test_every_strategy_is_checked(strategy, words, alternating):
+    players = [Late(KUHN.treeplexes[0], strategy), CFR(KUHN.treeplexes[1])]
+    session = SelfPlay(KUHN, players, alternating=alternating)
+    session.run(1)
+    with pytest.raises(ValueError, match=rf"Late.*, player 0 of kuhn_poker\(\), gave no sequence-form strategy.*{words}"):
+        session.run(1)
+    assert session.iteration == 1
+
+
+def test_strategies_may_be_lists():
+    class Listing(Late):
+        def next_strategy(self):
+            return self.uniform.tolist()
+
+    session = SelfPlay(KUHN, [Listing(treeplex, None) for treeplex in KUHN.treeplexes])
+    session.run(3)
+    assert average_nash_conv(session) == pytest.approx(11 / 12)
+
+
+def test_errors_of_local_minimisers_say_where():
+    class Failing(FollowTheLast):
+        def observe_utility(self, utility):
+            raise RuntimeError("out of ideas")
+
+    session = SelfPlay(KUHN, compose(KUHN, Failing))
+    with pytest.raises(RuntimeError, match="out of ideas") as caught:
+        session.run(1)
+    assert caught.value.__notes__ == ["by the local minimiser at infostate '0'"]
+
+
+def test_games_must_be_compiled():
+    with pytest.raises(TypeError, match="expected a compiled game, got kuhn_poker"):
+        SelfPlay(pyspiel.load_game("kuhn_poker"), [])

@@ -222,6 +222,29 @@ def test_copies_learn_on_their_own(make):
         np.testing.assert_array_equal(minimizer.next_strategy(), before)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-165, 1e150])
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in FIXED_STEPS])
+def test_tiny_and_huge_utilities_are_utilities(name, scale):
+    minimizer = EVERY[name](K)
+    regret = play_against(minimizer, lambda t, strategy: scale * hostile_adversary(t, strategy))
+    assert 0 < regret <= minimizer.regret_bound < T * scale
+    assert minimizer.next_strategy().sum() == pytest.approx(1)
+
+
+def test_bounds_that_are_not_proved_are_infinite():
+    class Inflated:
+        def __init__(self, *factors):
+            self.factors = factors
+
+        def discounts(self, iterations):
+            return np.tile(self.factors, (len(iterations), 1))
+
+    for factors in ((2.0, 0.0), (1.0, 2.0), (-0.5, 0.0)):
+        minimizer = SimplexRegretMatching(2, Inflated(*factors))
+        play(minimizer, [1.0, 0.0], [0.0, 1.0])
+        assert minimizer.regret_bound == math.inf
+
+
 def test_hedge_survives_large_utilities():
     np.testing.assert_array_equal(play(Hedge(2, 1.0), [1e5, -1e5], [-3e5, 0.0]), [0.0, 1.0])
 

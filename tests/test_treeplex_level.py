@@ -256,6 +256,10 @@ def test_bounds_by_hand():
     halved = DilatedEuclideanAscent(treeplex, 0.5, weights=np.ones(1))
     halved.observe_utility([0.0, 3.0, 4.0, 0.0])
     assert halved.regret_bound == pytest.approx(2 + 2 * 25 / 4)
+    # Weights of 4 are twice as convex as needed.
+    doubled = DilatedEuclideanAscent(treeplex, 0.5, weights=np.full(1, 4.0))
+    doubled.observe_utility([0.0, 3.0, 4.0, 0.0])
+    assert doubled.regret_bound == pytest.approx(8 + 25 / 8)
     # In Kuhn poker a pure strategy comes to at most two decision points for each of three cards, and chooses for each.
     assert TreeplexGradientAscent(KUHN.treeplexes[0], 1.0)._steps._radius == pytest.approx([6])
 
@@ -300,6 +304,23 @@ def test_copies_learn_on_their_own(make):
         twin.observe_utility(np.cos(np.arange(13.0)))
         assert twin.next_strategy().tolist() != before.tolist()
         np.testing.assert_array_equal(minimizer.next_strategy(), before)
+
+
+@pytest.mark.parametrize("name", ["weights", "gradient", "optimistic weights", "optimistic gradient"])
+def test_long_games_are_learned(name):
+    # Opponents who play uniformly come to the last of these decisions with a probability of 2^-100.
+    game = compile_game(games.chain(200))
+    session = SelfPlay(game, [MINIMIZERS[name](treeplex) for treeplex in game.treeplexes])
+    session.run(100)
+    bounds = [minimizer.regret_bound for minimizer in session.minimizers]
+    assert (session.regrets() <= bounds).all()
+    assert nash_conv(game, StrategyProfile(game, session.average_policy())) < 0.9
+
+
+@pytest.mark.parametrize("kind", [DilatedEntropyAscent, DilatedEuclideanAscent])
+def test_dilated_regularisers_know_their_limits(kind):
+    with pytest.raises(ValueError, match="player 0 has too many decisions in a row"):
+        kind(compile_game(games.chain(2200)).treeplexes[0])
 
 
 @pytest.mark.parametrize("kind", KINDS.values())

@@ -15,8 +15,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -142,17 +142,19 @@ class ComposedCFR:
         """
         self.treeplex = treeplex
         self._policy = treeplex.uniform_policy()
-        if isinstance(local_minimizers, _TwoCalls) and not isinstance(local_minimizers, type):
+        self._current = False  # whether the policy is what the local minimisers play now
+        if isinstance(local_minimizers, RegretMinimizer) and not isinstance(local_minimizers, type):
             self.local_minimizers: tuple[RegretMinimizer, ...] | RegretMinimizer = local_minimizers
             self._side_by_side: RegretMinimizer = local_minimizers
             return
         if callable(local_minimizers):
             local_minimizers = [local_minimizers(num_actions) for num_actions in treeplex.num_actions.tolist()]
-        if len(local_minimizers) != treeplex.num_decision_points:
-            raise ValueError(
-                f"{treeplex.num_decision_points} decision points need as many minimisers, got {len(local_minimizers)}"
-            )
         self.local_minimizers = tuple(local_minimizers)
+        if len(set(map(id, self.local_minimizers))) != treeplex.num_decision_points:
+            raise ValueError(
+                f"{treeplex.num_decision_points} decision points need as many minimisers of their own, got "
+                f"{len(self.local_minimizers)}: {self.local_minimizers[:3]!r}..."
+            )
         self._side_by_side = SideBySide(self.local_minimizers, treeplex)
 
     @property
@@ -174,6 +176,7 @@ class ComposedCFR:
         local_strategies = np.asarray(self._side_by_side.next_strategy(), np.float64)
         _check_distributions(self.treeplex, local_strategies)
         self._policy[1:] = local_strategies
+        self._current = True
         # Step 2: top-down, x[ja] = x[p_j] b_j[a].
         return self.treeplex.sequence_form(self._policy)
 
@@ -184,14 +187,12 @@ class ComposedCFR:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
         # Step 1: bottom-up, V[j] is the sum of b_j[a] (g[ja] + V[rho(j, a)]); these brackets are the counterfactual utilities.
+        if not self._current:
+            self.next_strategy()
         values = self.treeplex.counterfactual_values(self._policy, self.treeplex.checked_utility(utility))
+        self._current = False
         # Step 2: each R_j observes those of its decision point.
         self._side_by_side.observe_utility(values[1:])
-
-
-@runtime_checkable
-class _TwoCalls(RegretMinimizer, Protocol):
-    """A minimiser, recognised by its methods."""
 
 
 class SideBySide:
@@ -219,10 +220,10 @@ class SideBySide:
         strategies = np.empty(self._treeplex.num_sequences - 1)
         for point, minimizer in enumerate(self.minimizers):
             sequences = self._treeplex.sequences(point)
-            strategy = np.asarray(minimizer.next_strategy(), np.float64)
-            if strategy.shape != (len(sequences),):
-                key = self._treeplex.infostate_keys[point]
-                raise ValueError(f"{minimizer!r} at infostate {key!r} gave {strategy} for {len(sequences)} actions")
+            with self._telling(point):
+                strategy = np.asarray(minimizer.next_strategy(), np.float64)
+                if strategy.shape != (len(sequences),):
+                    raise ValueError(f"{minimizer!r} gave {strategy} for {len(sequences)} actions")
             strategies[sequences.start - 1 : sequences.stop - 1] = strategy
         return strategies
 
@@ -230,7 +231,17 @@ class SideBySide:
         """Hands each minimiser its part of the utility, float64 (S - 1,)."""
         for point, minimizer in enumerate(self.minimizers):
             sequences = self._treeplex.sequences(point)
-            minimizer.observe_utility(utility[sequences.start - 1 : sequences.stop - 1])
+            with self._telling(point):
+                minimizer.observe_utility(utility[sequences.start - 1 : sequences.stop - 1].copy())
+
+    @contextlib.contextmanager
+    def _telling(self, point: int) -> Iterator[None]:
+        """Errors say where they come from."""
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"by the local minimiser at infostate {self._treeplex.infostate_keys[point]!r}")
+            raise
 
 
 def _check_distributions(treeplex: Treeplex, strategies: np.ndarray) -> None:

@@ -12,12 +12,13 @@ utilities that came: `regret_bound`.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 
+@runtime_checkable
 class RegretMinimizer(Protocol):
     """What self-play and CFR ask of a minimiser, on a simplex as on a treeplex. Any class with these two methods will do."""
 
@@ -129,12 +130,12 @@ class StepSizes:
 
     For the minimisers that use this, the regret after T iterations is at most
 
-        radius / step_T + sum over t of step_t / 2 * squared_error_t
+        radius / step_T + sum over t of step_t / 2 * error_t^2
 
-    with a squared error in the norm of the minimiser's own, ||utility_t - prediction_t||^2, provided that steps never grow.
-    They are either fixed or, by default, tuned to what has come (Rakhlin and Sridharan 2013):
+    with errors in the norm of the minimiser's own, ||utility_t - prediction_t||, provided that steps never grow. They are
+    either fixed or, by default, tuned to what has come (Rakhlin and Sridharan 2013):
 
-        step_{t+1} = sqrt(radius / (squared_error_1 + ... + squared_error_t)),
+        step_{t+1} = sqrt(radius / (error_1^2 + ... + error_t^2)),
 
     which asks neither for the number of iterations nor for the unit of the utilities, and keeps the regret of order
     sqrt(radius * sum of squared errors). The first strategy is the same for every step, so step_1 may be chosen afterwards; it
@@ -160,28 +161,28 @@ class StepSizes:
         self._tuned = step_size is None
         self.current = np.full(len(self._radius), 1.0 if step_size is None else step_size)
         self._last = self.current
-        self._squared_errors = np.zeros(len(self._radius))
+        self._errors = np.zeros(len(self._radius))  # the root of the sum of their squares
         self._paid = np.zeros(len(self._radius))
 
-    def advance(self, squared_error: np.ndarray | float) -> np.ndarray:
+    def advance(self, error: np.ndarray | float) -> np.ndarray:
         """Enters an iteration into the account; returns the step to learn with, that of the strategy that was played."""
-        before = self._squared_errors
-        self._squared_errors = before + squared_error
+        before = self._errors
+        self._errors = np.hypot(before, error)
         tuned = self._tune() if self._tuned else self.current
         self._last = np.where(before > 0, self.current, tuned)
         self.current = tuned
-        self._paid += self._last / 2 * squared_error
+        self._paid += self._last * error * error / 2
         return self._last
 
     def _tune(self) -> np.ndarray:
         """The formula; as long as all utilities were zero, any step does."""
-        seen = self._squared_errors > 0
-        return np.sqrt(np.divide(self._radius, self._squared_errors, out=np.ones_like(self._radius), where=seen))
+        return np.divide(np.sqrt(self._radius), self._errors, out=np.ones_like(self._radius), where=self._errors > 0)
 
     @property
     def regret_bound(self) -> float:
-        """The bound above, summed over the minimisers."""
-        first = np.divide(self._radius, self._last, out=np.zeros_like(self._radius), where=self._last > 0)
+        """The bound above, summed over the minimisers; infinite where a step is too small for a float64."""
+        at_zero = np.where(self._radius > 0, math.inf, 0.0)
+        first = np.divide(self._radius, self._last, out=at_zero, where=self._last > 0)
         return float((first + self._paid).sum())
 
 
@@ -202,9 +203,9 @@ class SteppingMinimizer(PredictiveMinimizer):
         return self._steps.regret_bound if self.iteration else 0.0
 
     def _learn(self, utility: np.ndarray) -> None:
-        self._step(self._steps.advance(self._squared_norm(utility - self._prediction)), utility)
+        self._step(self._steps.advance(self._norm(utility - self._prediction)), utility)
 
-    def _squared_norm(self, error: np.ndarray) -> np.ndarray | float:
+    def _norm(self, error: np.ndarray) -> np.ndarray | float:
         raise NotImplementedError
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:

@@ -79,13 +79,21 @@ class RegretMonitor:
         return self._strategy.copy()
 
     def observe_utility(self, utility: npt.ArrayLike) -> None:
-        """Enters the utility into the account and passes it on."""
+        """Enters the utility into the account and passes it on.
+
+        Raises:
+          ValueError: numbers that are not finite; nothing is changed.
+        """
         utility = np.array(utility, np.float64)
+        if not np.isfinite(utility).all():
+            raise ValueError(f"expected finite numbers, got {utility!r}")
         strategy = self.next_strategy() if self._strategy is None else self._strategy
-        self.minimizer.observe_utility(utility)
+        earned = self.earned + self._earnings(strategy, utility)
+        self.minimizer.observe_utility(utility.copy())
+        self._strategy = None
+        self.earned = earned
+        self.cumulative_utility = utility if self.iteration == 0 else self.cumulative_utility + utility
         self.iteration += 1
-        self.earned = self.earned + self._earnings(strategy, utility)
-        self.cumulative_utility = utility if self.iteration == 1 else self.cumulative_utility + utility
 
     @property
     def regrets(self) -> np.ndarray:

@@ -65,6 +65,12 @@ class Simplices:
         """The largest number on each simplex, (P,)."""
         return np.maximum.reduceat(values, self.starts[:-1])
 
+    def norm(self, values: np.ndarray) -> np.ndarray:
+        """The Euclidean norm on each simplex, (P,), also where squares would leave the range of a float64."""
+        largest = self.max(np.abs(values))
+        scale = np.where(largest > 0, largest, 1.0)
+        return scale * np.sqrt(self.sum((values / self.spread(scale)) ** 2))
+
     def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
         """A copy of a utility.
 
@@ -84,13 +90,14 @@ class SimplexRegretMatching(PredictiveMinimizer):
     matched includes the regrets that the prediction would bring against the strategy just played.
 
     Regret after T iterations: at most L sqrt(k T) for regret matching and regret matching+, where L bounds the range of the
-    utilities (CFR+ paper; Tammelin et al. 2015). For all rules and predictions, with the vectors of regrets r_t, those
-    predicted (m_t), and the positive factors d_t of the rule,
+    utilities (CFR+ paper; Tammelin et al. 2015). For all rules with factors in [0, 1] and all predictions, with the vectors of
+    regrets r_t, those predicted (m_t), and the positive factors d_t of the rule,
 
         sqrt(P_T) + sum over t < T of (1 - d_t) sqrt(P_t),    P_t = d_{t-1}^2 P_{t-1} + |r_t - m_t|^2.
 
-    (The squared norm h of the positive part of a table is smooth, and r_t is orthogonal to the strategy, which is the gradient
-    of h at table + m_t: so h(table + r_t) <= h(table) + |r_t - m_t|^2. What discounting takes from a table is paid once more.)
+    (The squared norm h of the positive part of a table is smooth, and r_t is orthogonal to the strategy, which has the
+    direction of its gradient at table + m_t: so h(table + r_t) <= h(table) + |r_t - m_t|^2. What discounting takes from a table
+    is paid once more.) Two actions can attain it, so that rounding may exceed it by a last digit.
 
     Attributes:
       rule: the rule.
@@ -122,13 +129,13 @@ class SimplexRegretMatching(PredictiveMinimizer):
         self.rounding = checked_rounding(rounding, self._simplices.dimension)
         self.cumulative_regrets = np.zeros(self._simplices.dimension)
         self._predicted_regrets = np.zeros(self._simplices.dimension)
-        # The account of the bound: P_T, d_T^2 P_T, the sum over t < T, and the term for t = T.
-        self._potential, self._discounted_potential, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
+        # The account of the bound: sqrt(P_T), d_T sqrt(P_T), the sum over t < T, and the term for t = T.
+        self._root, self._discounted_root, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
         super().__init__(self._simplices, optimistic)
 
     @property
     def regret_bound(self) -> float:
-        return float((np.sqrt(self._potential) + self._paid).sum())
+        return float((self._root + self._paid).sum())
 
     def _learn(self, utility: np.ndarray) -> None:
         regrets = self._regrets(utility)
@@ -137,9 +144,10 @@ class SimplexRegretMatching(PredictiveMinimizer):
         table[np.abs(table) <= self.rounding] = 0.0
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
         self._paid = self._paid + self._due
-        self._potential = self._discounted_potential + self._simplices.sum((regrets - self._predicted_regrets) ** 2)
-        self._discounted_potential = positive**2 * self._potential
-        self._due = (1 - positive) * np.sqrt(self._potential)
+        self._root = np.hypot(self._discounted_root, self._simplices.norm(regrets - self._predicted_regrets))
+        self._discounted_root = positive * self._root
+        bounded = min(positive, negative) >= 0 and max(positive, negative) <= 1
+        self._due = (1 - positive) * self._root if bounded else np.full(len(self._root), math.inf)
 
     def _choose(self) -> np.ndarray:
         if self.optimistic and self.iteration:
@@ -161,8 +169,8 @@ class Hedge(SteppingMinimizer):
 
     Regret after T iterations with a fixed step size: at most log(k) / step_size + step_size L^2 T / 8, where L bounds the range
     of the utilities; with step_size = sqrt(8 log(k) / T) / L that is L sqrt(T log(k) / 2). With predictions, L is the range of
-    utility less prediction (Rakhlin and Sridharan 2013). In general that of `StepSizes`, with radius log(k) and squared error
-    range^2 / 4.
+    utility less prediction (Rakhlin and Sridharan 2013). In general that of `StepSizes`, with radius log(k) and error
+    range / 2.
     """
 
     def __init__(
@@ -179,8 +187,8 @@ class Hedge(SteppingMinimizer):
         self._total = np.zeros(self._simplices.dimension)
         super().__init__(self._simplices, np.log(self._simplices.num_actions), step_size, optimistic)
 
-    def _squared_norm(self, error: np.ndarray) -> np.ndarray:
-        return (self._simplices.max(error) + self._simplices.max(-error)) ** 2 / 4
+    def _norm(self, error: np.ndarray) -> np.ndarray:
+        return (self._simplices.max(error) + self._simplices.max(-error)) / 2
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._total += utility
@@ -200,7 +208,7 @@ class ProjectedGradientAscent(SteppingMinimizer):
 
     Regret after T iterations with a fixed step size: at most 1 / step_size + step_size G^2 T / 2, where G bounds the Euclidean
     norm of utility less prediction. In general that of `StepSizes`, with radius 1, which is half the squared diameter of the
-    simplex, and squared error the squared norm.
+    simplex, and errors in that norm.
     """
 
     def __init__(
@@ -217,8 +225,8 @@ class ProjectedGradientAscent(SteppingMinimizer):
         self._base = self._simplices.spread(1 / self._simplices.num_actions)
         super().__init__(self._simplices, np.ones(len(self._simplices.num_actions)), step_size, optimistic)
 
-    def _squared_norm(self, error: np.ndarray) -> np.ndarray:
-        return self._simplices.sum(error**2)
+    def _norm(self, error: np.ndarray) -> np.ndarray:
+        return self._simplices.norm(error)
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._base = self._project(self._base + self._simplices.spread(step) * utility)

@@ -21,12 +21,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from spiel_cfrplus.regret_minimizers import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
 from spiel_cfrplus.regret_minimizers.projections import project_onto_treeplex
 from spiel_cfrplus.treeplex import EMPTY_SEQUENCE, Treeplex
+
+_LARGEST_WEIGHT = 1e150  # squares of such weights still fit a float64
 
 
 class TreeplexGradientAscent(SteppingMinimizer):
@@ -38,7 +42,7 @@ class TreeplexGradientAscent(SteppingMinimizer):
     Regret after T iterations with a fixed step size: at most M / step_size + step_size G^2 T / 2, where M is the largest number
     of decision points that one pure strategy can come to (the largest sum of a strategy, hence a bound on half the squared
     diameter of the polytope), and G bounds the Euclidean norm of utility less prediction. In general that of `StepSizes`, with
-    radius M and squared error the squared norm.
+    radius M and errors in that norm.
 
     Attributes:
       treeplex: the decision problem.
@@ -54,11 +58,11 @@ class TreeplexGradientAscent(SteppingMinimizer):
         """
         self.treeplex = treeplex
         self._base = treeplex.sequence_form(treeplex.uniform_policy())
-        radius = treeplex.best_value(_of_decisions(np.ones(treeplex.num_sequences)))
+        radius = treeplex.best_value(np.ones(treeplex.num_sequences)) - 1
         super().__init__(treeplex, radius, step_size, optimistic)
 
-    def _squared_norm(self, error: np.ndarray) -> float:
-        return float((_of_decisions(error) ** 2).sum())
+    def _norm(self, error: np.ndarray) -> float:
+        return _norm_of_decisions(error)
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._base = project_onto_treeplex(self.treeplex, self._base + step * utility)
@@ -69,11 +73,12 @@ class TreeplexGradientAscent(SteppingMinimizer):
         return project_onto_treeplex(self.treeplex, self._base + self._steps.current * self._prediction)
 
 
-def _of_decisions(utility: np.ndarray) -> np.ndarray:
-    """The utility without that of the empty sequence, which no decision changes."""
-    result = utility.copy()
-    result[EMPTY_SEQUENCE] = 0.0
-    return result
+def _norm_of_decisions(utility: np.ndarray) -> float:
+    """The Euclidean norm of the utility without that of the empty sequence, which no decision changes."""
+    decisions = utility[EMPTY_SEQUENCE + 1 :]
+    largest = float(np.abs(decisions).max(initial=0.0))
+    # Scaled, as squares might leave the range of a float64.
+    return largest * float(np.linalg.norm(decisions / largest)) if largest > 0 else 0.0
 
 
 def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
@@ -84,6 +89,9 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
     (Farina, Kroer, Sandholm 2019, "Optimistic regret minimization for extensive-form games via dilated distance-generating
     functions"). As x[ja] - y[ja] = x[p_j] (b - b')[a] + (x[p_j] - y[p_j]) b'[a], the squared difference of two strategies at j
     is at most 2 x[p_j] |b - b'|^2 + 2 (x[p_j] - y[p_j])^2; and so on from the last decision points upwards.
+
+    Raises:
+      ValueError: so many decisions in a row that the weights, at least 2 ** depth, leave the range of a float64.
     """
     weights = np.zeros(treeplex.num_decision_points)
     after = np.zeros(treeplex.num_sequences)
@@ -91,6 +99,8 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
         start, stop = treeplex.sequence_start[j], treeplex.sequence_start[j + 1]
         weights[j] = 2 + 2 * after[start:stop].max()
         after[treeplex.parent_sequence[j]] += weights[j]
+    if not np.all(after <= _LARGEST_WEIGHT):
+        raise ValueError(f"player {treeplex.player} has too many decisions in a row for weights of at least 2 ** depth")
     return weights
 
 
@@ -115,14 +125,14 @@ class _DilatedAscent(SteppingMinimizer):
         convex = strongly_convex_weights(treeplex)
         self.treeplex = treeplex
         self.weights = convex if weights is None else _checked_weights(weights, treeplex)
-        self._modulus = float(np.min(self.weights / convex, initial=1.0))
+        self._modulus = float(np.min(self.weights / convex, initial=np.inf))
         # The largest sum over j of weight_j x[p_j] range_j.
         at_parents = np.zeros(treeplex.num_sequences)
         np.add.at(at_parents, treeplex.parent_sequence, self.weights * ranges)
         super().__init__(treeplex, treeplex.best_value(at_parents), step_size, optimistic)
 
-    def _squared_norm(self, error: np.ndarray) -> float:
-        return float((_of_decisions(error) ** 2).sum()) / self._modulus
+    def _norm(self, error: np.ndarray) -> float:
+        return _norm_of_decisions(error) / math.sqrt(self._modulus)
 
 
 def _checked_weights(weights: np.ndarray, treeplex: Treeplex) -> np.ndarray:
@@ -142,8 +152,8 @@ class DilatedEntropyAscent(_DilatedAscent):
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
     largest value of psi, G bounds the Euclidean norm of utility less prediction, and c, 1 for the default weights, is the
-    smallest ratio of the weights to the default ones. In general that of `StepSizes`, with radius Omega and squared error the
-    squared norm over c.
+    smallest ratio of the weights to the default ones. In general that of `StepSizes`, with radius Omega and errors in that
+    norm over sqrt(c).
     """
 
     def __init__(
@@ -186,7 +196,7 @@ class DilatedEuclideanAscent(_DilatedAscent):
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
     largest value of the sum over j of weight_j x[p_j], a bound on D; G and c as for `DilatedEntropyAscent`. In general that of
-    `StepSizes`, with radius Omega and squared error the squared norm over c.
+    `StepSizes`, with radius Omega and errors in that norm over sqrt(c).
     """
 
     def __init__(
@@ -224,7 +234,7 @@ class MultiplicativeWeights(SteppingMinimizer):
 
     Regret after T iterations with a fixed step size: at most log(N) / step_size + step_size L^2 T / 8, where N is the number of
     vertices and L bounds the range over strategies of utility less prediction. In general that of `StepSizes`, with radius
-    log(N) and squared error range^2 / 4.
+    log(N) and error range / 2.
 
     Attributes:
       treeplex: the decision problem.
@@ -246,8 +256,8 @@ class MultiplicativeWeights(SteppingMinimizer):
         self.log_num_strategies = entropic_response(treeplex, self._total, self._weights, self._prior)[1]
         super().__init__(treeplex, self.log_num_strategies, step_size, optimistic)
 
-    def _squared_norm(self, error: np.ndarray) -> float:
-        return (self.treeplex.best_value(error) + self.treeplex.best_value(-error)) ** 2 / 4
+    def _norm(self, error: np.ndarray) -> float:
+        return (self.treeplex.best_value(error) + self.treeplex.best_value(-error)) / 2
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._total += utility
