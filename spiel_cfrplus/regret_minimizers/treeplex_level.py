@@ -95,10 +95,11 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
     """
     weights = np.zeros(treeplex.num_decision_points)
     after = np.zeros(treeplex.num_sequences)
-    for j in reversed(range(treeplex.num_decision_points)):
-        start, stop = treeplex.sequence_start[j], treeplex.sequence_start[j + 1]
-        weights[j] = 2 + 2 * after[start:stop].max()
-        after[treeplex.parent_sequence[j]] += weights[j]
+    with np.errstate(over="ignore"):
+        for j in reversed(range(treeplex.num_decision_points)):
+            start, stop = treeplex.sequence_start[j], treeplex.sequence_start[j + 1]
+            weights[j] = 2 + 2 * after[start:stop].max()
+            after[treeplex.parent_sequence[j]] += weights[j]
     if not np.all(after <= _LARGEST_WEIGHT):
         raise ValueError(f"player {treeplex.player} has too many decisions in a row for weights of at least 2 ** depth")
     return weights
