@@ -11,11 +11,22 @@ True
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
 from spiel_cfrplus.game_tree import GameTree
-from spiel_cfrplus.learners import LEARNERS, Learner
+from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
-from spiel_cfrplus.solvers import ALGORITHMS, CFRPlusSolver, CFRSolver, LearningSolver, Solver
+from spiel_cfrplus.solvers import (
+    ALGORITHMS,
+    CFRPlusSolver,
+    CFRSolver,
+    DiscountedCFRPlusSolver,
+    DiscountedCFRSolver,
+    LinearCFRSolver,
+    PredictiveCFRPlusSolver,
+    PredictiveCFRSolver,
+    PredictiveDiscountedCFRPlusSolver,
+    Solver,
+)
 from spiel_cfrplus.treeplex import Treeplex
 
 __version__ = "0.1.0"
@@ -26,10 +37,16 @@ __all__ = [
     "Averaging",
     "CFRPlusSolver",
     "CFRSolver",
+    "DiscountedCFRPlusSolver",
+    "DiscountedCFRSolver",
     "Evaluation",
     "GameTree",
     "Learner",
     "LearningSolver",
+    "LinearCFRSolver",
+    "PredictiveCFRPlusSolver",
+    "PredictiveCFRSolver",
+    "PredictiveDiscountedCFRPlusSolver",
     "SequenceFormGame",
     "Solver",
     "StrategyProfile",

@@ -77,7 +77,7 @@ class LearnerArrays(NamedTuple):
       policy: the current behavioural strategy; 1 at empty sequences.
       reach: the same strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
-      utility: scratch; after a player's update, its counterfactual values.
+      utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
       rounding: the regret that rounding may leave of none, the same for all sequences of an infostate.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
@@ -193,11 +193,34 @@ def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, rou
 
 
 @jit
-def update_regrets(treeplexes, player, learner, positive_factor, negative_factor):
-    """`observe_utility` in the learner's memory."""
+def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, utility):
+    """Turns counterfactual values in `utility` into the tables of regrets as they would be if these values came again.
+
+    The regrets that are expected are those against `policy`, which was played last (Farina, Kroer, Sandholm 2021, Algorithm 2).
+    """
+    for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
+        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
+        value = mean_utility(policy, utility, start, stop)
+        for s in range(start, stop):
+            regret = cumulative_regrets[s] + (utility[s] - value)
+            utility[s] = regret if abs(regret) > rounding[start] else 0.0
+
+
+@jit
+def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
+    """`observe_utility`, and `predict_regrets` if `predictive`, in the learner's memory."""
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
+    if predictive:
+        predict_regrets(treeplexes, player, policy, regrets, rounding, utility)
     learner.iteration[player] += 1
+
+
+@jit
+def move_on(treeplexes, player, learner, predictive):
+    """`next_strategy` in the learner's memory."""
+    table = learner.utility if predictive else learner.cumulative_regrets
+    next_strategy(treeplexes, player, table, learner.policy, learner.reach)
 
 
 @jit
@@ -228,7 +251,7 @@ def average_strategies(treeplexes, learner, first_averaged, which, weight):
 
 
 @jit
-def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discounts, weights):
+def self_play(treeplexes, payoffs, learner, alternating, predictive, first_averaged, discounts, weights):
     """CFR iterations of all players against each other (CFR+ paper, section 2), one per row of `discounts` and `weights`.
 
     With `alternating`, player p's update meets the new strategies of the players before p; without, everybody's old ones.
@@ -236,7 +259,7 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
     Args:
       treeplexes, payoffs: the game.
       learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
-      alternating: bool.
+      alternating, predictive: bool.
       first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
       discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
       weights: float64 (T,), weight in the average.
@@ -247,12 +270,12 @@ def self_play(treeplexes, payoffs, learner, alternating, first_averaged, discoun
         for player in range(num_players):
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
             positive, negative = discounts[t]
-            update_regrets(treeplexes, player, learner, positive, negative)
+            learn(treeplexes, player, learner, predictive, positive, negative)
             if alternating:
-                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
+                move_on(treeplexes, player, learner, predictive)
         if not alternating:
             for player in range(num_players):
-                next_strategy(treeplexes, player, learner.cumulative_regrets, learner.policy, learner.reach)
+                move_on(treeplexes, player, learner, predictive)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
 
 

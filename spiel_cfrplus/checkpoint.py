@@ -1,6 +1,6 @@
 """Solvers on disk: saved between iterations, resumed to the same doubles.
 
-A checkpoint is an uncompressed `.npz` archive of three arrays and a JSON text. It holds the tables and the options but not the
+A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It holds the tables and the options but not the
 game, of which it knows the string and a fingerprint. Reading one executes nothing that it contains.
 """
 
@@ -19,13 +19,16 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.self_play import CompiledSelfPlay
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 if TYPE_CHECKING:
     from spiel_cfrplus.solvers import CompiledSolver, Solver
 
-FORMAT = 1
+FORMAT = 2
+_ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
+_RULES = {rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)}
 
 
 def save(solver: Solver, path: str | os.PathLike[str]) -> None:
@@ -33,33 +36,32 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
 
     Raises:
       OSError: the file cannot be written.
-      TypeError: the solver averages in a way of its own, or its minimisers are Python objects; neither could be restored.
+      TypeError: the solver has an average or a local rule of its own, or its minimisers are Python objects; these could not be
+        restored.
     """
     if not isinstance(solver.self_play, CompiledSelfPlay):
         raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; pickle this one instead")
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
+    rule = solver.self_play.local_rule
+    if type(rule) not in _RULES.values():
+        raise TypeError(f"cannot save {rule!r}; only {', '.join(_RULES)} can be restored")
     path = pathlib.Path(path).resolve()  # what a link points to is replaced, not the link
-    memory = solver.self_play.memory
     options = {
         "format": FORMAT,
         "solver": type(solver).__name__,
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
         "averaging": dataclasses.asdict(solver.averaging),
+        "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
         "fingerprint": solver.game.fingerprint,
     }
     temporary = path.with_name(f".checkpoint-{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
-            np.savez(
-                file,
-                options=np.array(json.dumps(options)),
-                cumulative_regrets=memory.cumulative_regrets,
-                cumulative_policy=memory.cumulative_policy,
-                iteration=memory.iteration,
-            )
+            arrays: dict[str, Any] = solver.self_play.remember()
+            np.savez(file, options=np.array(json.dumps(options)), **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -98,8 +100,14 @@ def load(
             f"{path} was saved for another game, {options['game']}, than {game.tree.game}: their infostates or payoffs differ. "
             "Pass the game it was saved for as game="
         )
-    solver = solver_type(game, alternating=options["alternating"], averaging=Averaging(**options["averaging"]))
-    solver.self_play.restore(**arrays)
+    kind, *parameters = options["local_rule"].values()
+    solver = solver_type(
+        game,
+        alternating=options["alternating"],
+        averaging=Averaging(**options["averaging"]),
+        local_rule=_RULES[kind](*parameters),
+    )
+    solver.self_play.restore(arrays)
     return solver
 
 
@@ -114,7 +122,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged (no regular file)")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ("cumulative_regrets", "cumulative_policy", "iteration")}
+            arrays = {name: archive[name] for name in _ARRAYS if name in archive}
             options = json.loads(str(archive["options"]))
     except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({error})") from error

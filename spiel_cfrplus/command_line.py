@@ -160,10 +160,9 @@ def _check_flags(alternating: bool) -> None:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
         raise UsageError("--tolerance has no effect without --crosscheck")
-    compiled = ", ".join(solvers.ALGORITHMS)
-    for name in ("crosscheck", "checkpoint"):
-        if FLAGS[name].value and FLAGS.algorithm not in solvers.ALGORITHMS:
-            raise UsageError(f"--{name} is for {compiled}, not for {FLAGS.algorithm}")
+    for name, algorithms in (("crosscheck", crosscheck.COMPARABLE), ("checkpoint", tuple(solvers.ALGORITHMS))):
+        if FLAGS[name].value and FLAGS.algorithm not in algorithms:
+            raise UsageError(f"--{name} is for {', '.join(algorithms)}, not for {FLAGS.algorithm}")
     if FLAGS.cce and alternating:
         raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
     if FLAGS.cce and FLAGS.checkpoint:
@@ -270,7 +269,7 @@ def _make_solver(
     game: SequenceFormGame, learner: learners.Learner, alternating: bool, average: averaging.Averaging
 ) -> solvers.Solver:
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
-        return solvers.LearningSolver(game, learner, alternating=alternating, averaging=average)
+        return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
         return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average)
     try:
@@ -365,7 +364,10 @@ def _crosscheck(game: SequenceFormGame, alternating: bool) -> int:
     num_iterations = FLAGS.iterations or _DEFAULT_CROSSCHECK_ITERATIONS
     print("largest differences from OpenSpiel's solver, both with OpenSpiel's averaging:")
     print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15}")
-    comparisons = crosscheck.crosscheck(game, FLAGS.algorithm, num_iterations=num_iterations, alternating=alternating)
+    try:
+        comparisons = crosscheck.crosscheck(game, FLAGS.algorithm, num_iterations=num_iterations, alternating=alternating)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     for row in comparisons:
         print(f"{row.iteration:>10} {row.current_policy:>15.1e} {row.average_policy:>15.1e} {row.nash_conv:>15.1e}")
     apart = [row.iteration for row in comparisons if not row.difference <= FLAGS.tolerance]

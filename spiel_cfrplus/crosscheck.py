@@ -14,11 +14,14 @@ on Leduc poker enlarges small differences, which show after some hundred iterati
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import cfr as openspiel_cfr
+from open_spiel.python.algorithms import discounted_cfr
 
 from spiel_cfrplus.convergence import convergence
 from spiel_cfrplus.evaluation import nash_conv
@@ -26,13 +29,27 @@ from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.solvers import ALGORITHMS
 
-_OPENSPIEL_SOLVERS = {"cfr": pyspiel.CFRSolver, "cfr+": pyspiel.CFRPlusSolver}
-
 
 class _OpenSpielSolver(Protocol):
     def evaluate_and_update_policy(self) -> None: ...
     def current_policy(self) -> Any: ...
     def average_policy(self) -> Any: ...
+
+
+# By algorithm and order of updates.
+_OPENSPIEL_SOLVERS: dict[tuple[str, bool], Callable[[pyspiel.Game], _OpenSpielSolver]] = {
+    ("cfr", True): pyspiel.CFRSolver,
+    ("cfr+", True): pyspiel.CFRPlusSolver,
+    ("cfr", False): functools.partial(
+        openspiel_cfr._CFRSolver, alternating_updates=False, linear_averaging=False, regret_matching_plus=False
+    ),
+    ("cfr+", False): functools.partial(
+        openspiel_cfr._CFRSolver, alternating_updates=False, linear_averaging=True, regret_matching_plus=True
+    ),
+    ("lcfr", True): discounted_cfr.LCFRSolver,
+    ("dcfr", True): discounted_cfr.DCFRSolver,
+}
+COMPARABLE = tuple(dict.fromkeys(algorithm for algorithm, _ in _OPENSPIEL_SOLVERS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +77,13 @@ class Comparison:
 def crosscheck(
     game: pyspiel.Game | SequenceFormGame, algorithm: str, *, num_iterations: int, alternating: bool = True
 ) -> list[Comparison]:
-    """Compares with OpenSpiel's C++ solver, or with its Python solver for simultaneous updates, which the C++ one lacks.
+    """Compares with OpenSpiel's C++ solver, or with its Python solver for what the C++ ones lack: simultaneous, discounted.
 
     OpenSpiel's averaging convention is used on both sides.
 
     Args:
       game: a game, or a compiled game.
-      algorithm: "cfr" or "cfr+".
+      algorithm: one of `COMPARABLE`.
       num_iterations: how many to do.
       alternating: the order of updates.
 
@@ -76,13 +93,15 @@ def crosscheck(
     Raises:
       ValueError: OpenSpiel has no such solver, or the game cannot be compiled.
     """
-    if algorithm not in _OPENSPIEL_SOLVERS:
+    make_theirs = _OPENSPIEL_SOLVERS.get((algorithm, alternating))
+    if make_theirs is None:
+        order = "alternating" if alternating else "simultaneous"
         raise ValueError(
-            f"OpenSpiel has no solver to compare {algorithm!r} with; choose one of {', '.join(_OPENSPIEL_SOLVERS)}"
+            f"OpenSpiel has no solver to compare {algorithm!r} with {order} updates with; choose one of {', '.join(COMPARABLE)}"
         )
     game = compile_game(game)
     ours = ALGORITHMS[algorithm](game, alternating=alternating, averaging="openspiel")
-    theirs = _openspiel_solver(game.tree.game, algorithm, alternating)
+    theirs = make_theirs(game.tree.game)
     comparisons = []
     done = 0
     for row in convergence(ours, num_iterations):
@@ -100,13 +119,6 @@ def crosscheck(
             )
         )
     return comparisons
-
-
-def _openspiel_solver(game: pyspiel.Game, algorithm: str, alternating: bool) -> _OpenSpielSolver:
-    if alternating:
-        return _OPENSPIEL_SOLVERS[algorithm](game)
-    plus = algorithm == "cfr+"
-    return openspiel_cfr._CFRSolver(game, alternating_updates=False, linear_averaging=plus, regret_matching_plus=plus)
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:

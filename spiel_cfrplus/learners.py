@@ -1,7 +1,6 @@
-"""Every ready-made regret minimiser under a name, as a player of a game needs it: for a whole treeplex.
+"""Every ready-made regret minimiser under a name, for a whole treeplex, and the solver made of any minimisers.
 
 >>> import pyspiel
->>> from spiel_cfrplus.solvers import LearningSolver
 >>> solver = LearningSolver(pyspiel.load_game("kuhn_poker"), LEARNERS["optimistic_dilated_euclidean"])
 >>> solver.run(500)
 >>> solver.nash_conv() < 1e-3
@@ -16,10 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyspiel
 
+from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size
-from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
 from spiel_cfrplus.regret_minimizers.treeplex_level import (
     DilatedEntropyAscent,
@@ -27,7 +27,9 @@ from spiel_cfrplus.regret_minimizers.treeplex_level import (
     MultiplicativeWeights,
     TreeplexGradientAscent,
 )
-from spiel_cfrplus.sequence_form import SequenceFormGame
+from spiel_cfrplus.self_play import SelfPlay
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.solvers import ALGORITHMS, Solver, checked_options
 from spiel_cfrplus.treeplex import Treeplex
 
 
@@ -78,6 +80,43 @@ class Learner:
         return dataclasses.replace(self, options={**self.options, "step_size": checked_step_size(step_size)})
 
 
+class LearningSolver(Solver):
+    """Self-play of any regret minimisers, one made for each player; iterations run in Python.
+
+    `self_play` is a `SelfPlay`, which also knows every player's regret and the distance from a coarse correlated equilibrium.
+    """
+
+    self_play: SelfPlay
+
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        minimizer: Callable[[Treeplex], RegretMinimizer],
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+    ):
+        """Compiles the game if it is not yet compiled, makes the minimisers and asks them for their first strategies.
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          minimizer: makes a minimiser for a player's treeplex: one of `LEARNERS`, a class, any function.
+          alternating: as for `CompiledSolver`.
+          averaging: a convention, "paper" or "openspiel", with the weights that the learner names, uniform if it is none of
+            `LEARNERS`; or an `Averaging`.
+
+        Raises:
+          TypeError: `averaging` is neither, or `alternating` is no bool.
+          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
+        """
+        averaging, alternating = checked_options(averaging, getattr(minimizer, "averaging_power", 0.0), alternating)
+        self.algorithm = str(getattr(minimizer, "name", minimizer))
+        game = compile_game(game)
+        make = minimizer.in_game(game) if isinstance(minimizer, Learner) else minimizer
+        minimizers = [make(treeplex) for treeplex in game.treeplexes]
+        super().__init__(SelfPlay(game, minimizers, averaging, alternating))
+
+
 def _cfr_with(local_minimizer: Callable[..., RegretMinimizer], treeplex: Treeplex, **options: Any) -> ComposedCFR:
     """CFR with one kind of local minimiser at all decision points."""
     return ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
@@ -89,16 +128,16 @@ def _cfr_with_regret_matching(treeplex: Treeplex, *, rounding: np.ndarray | None
 
 
 def _family() -> list[Learner]:
-    learners = []
-    for name, rule, optimistic, power in (
-        ("cfr", RegretMatching(), False, 0.0),
-        ("predictive_cfr", RegretMatching(), True, 2.0),
-        ("cfr+", RegretMatchingPlus(), False, 1.0),
-        ("predictive_cfr+", RegretMatchingPlus(), True, 2.0),
-        ("discounted_cfr", DiscountedRegretMatching(), False, 2.0),
-    ):
-        options = {"rule": rule, "optimistic": optimistic}
-        learners.append(Learner(name, _cfr_with_regret_matching, options, power, takes_rounding=True))
+    learners = [
+        Learner(
+            solver.algorithm,
+            _cfr_with_regret_matching,
+            {"rule": solver.local_rule, "optimistic": solver.optimistic},
+            solver.averaging_power,
+            takes_rounding=True,
+        )
+        for solver in ALGORITHMS.values()
+    ]
     for name, make in (
         ("cfr_hedge", functools.partial(_cfr_with, Hedge)),
         ("cfr_gradient_ascent", functools.partial(_cfr_with, ProjectedGradientAscent)),

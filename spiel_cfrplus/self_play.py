@@ -14,7 +14,7 @@ With simultaneous updates all players observe before any of them moves on. `Self
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,19 +192,33 @@ class CompiledSelfPlay:
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating: how it is played.
+      local_rule, averaging, alternating, optimistic: how it is played.
       memory: everything that iterations change.
       minimizers: each player's `CFR`; their memory is the session's own.
     """
 
-    def __init__(self, game: SequenceFormGame, local_rule: LocalRule, averaging: Averaging, alternating: bool):
+    def __init__(
+        self,
+        game: SequenceFormGame,
+        local_rule: LocalRule,
+        averaging: Averaging,
+        alternating: bool,
+        optimistic: bool = False,
+    ):
         self.game = game
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
+        self.optimistic = optimistic
         self.memory = allocate_learner(game.num_sequences, game.num_players)
         self.minimizers = tuple(
-            CFR(treeplex, local_rule, rounding=game.rounding[own], memory=share_learner(self.memory, treeplex.player, own))
+            CFR(
+                treeplex,
+                local_rule,
+                optimistic=optimistic,
+                rounding=game.rounding[own],
+                memory=share_learner(self.memory, treeplex.player, own),
+            )
             for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
         )
 
@@ -222,18 +236,25 @@ class CompiledSelfPlay:
                 self.game.payoff_arrays,
                 self.memory,
                 self.alternating,
+                self.optimistic,
                 self.averaging.first_averaged(self.game.num_players, self.alternating),
                 self.local_rule.discounts(iterations),
                 self.averaging.weights(iterations),
             )
 
-    def restore(self, cumulative_regrets: np.ndarray, cumulative_policy: np.ndarray, iteration: np.ndarray) -> None:
-        """Takes over what another session of the same game remembered; its current strategies follow from its regrets.
+    def remember(self) -> dict[str, np.ndarray]:
+        """The arrays of `memory` from which another session of the same game can go on; the session's own, not copies."""
+        names = ["cumulative_regrets", "cumulative_policy", "iteration", *(["utility"] if self.optimistic else [])]
+        return {name: getattr(self.memory, name) for name in names}
+
+    def restore(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `remember` gave in another session of the same game; the current strategies follow from it.
 
         Raises:
-          ValueError: arrays of other shapes than those in `memory`.
+          ValueError: other arrays than `remember` gives, or of other shapes.
         """
-        saved = {"cumulative_regrets": cumulative_regrets, "cumulative_policy": cumulative_policy, "iteration": iteration}
+        if saved.keys() != self.remember().keys():
+            raise ValueError(f"expected arrays {list(self.remember())}, got {list(saved)}")
         for name, values in saved.items():
             if values.shape != getattr(self.memory, name).shape:
                 raise ValueError(f"{name} has shape {values.shape}, expected {getattr(self.memory, name).shape}")
@@ -244,9 +265,7 @@ class CompiledSelfPlay:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The minimizers' memory is part of the session's, which a plain copy would not know.
-        options = (self.game, self.local_rule, self.averaging, self.alternating)
-        memory = self.memory
-        return _resume, (options, memory.cumulative_regrets, memory.cumulative_policy, memory.iteration)
+        return _resume, ((self.game, self.local_rule, self.averaging, self.alternating, self.optimistic), self.remember())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
@@ -260,7 +279,7 @@ class CompiledSelfPlay:
         return policy
 
 
-def _resume(options: tuple[Any, ...], *memory: np.ndarray) -> CompiledSelfPlay:
+def _resume(options: tuple[Any, ...], saved: Mapping[str, np.ndarray]) -> CompiledSelfPlay:
     session = CompiledSelfPlay(*options)
-    session.restore(*memory)
+    session.restore(saved)
     return session

@@ -13,8 +13,8 @@ True
 from __future__ import annotations
 
 import copy
+import math
 import os
-from collections.abc import Callable
 from typing import ClassVar, Self
 
 import numpy as np
@@ -24,13 +24,15 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate
-from spiel_cfrplus.learners import Learner
 from spiel_cfrplus.policies import StrategyProfile
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.regret_matching import (
+    DiscountedRegretMatching,
+    LocalRule,
+    RegretMatching,
+    RegretMatchingPlus,
+)
 from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
-from spiel_cfrplus.treeplex import Treeplex
 
 
 class Solver:
@@ -128,11 +130,21 @@ class Solver:
 
 
 class CompiledSolver(Solver):
-    """CFR with one local rule of the regret-matching family everywhere; all iterations of a `run` happen in compiled code."""
+    """CFR with one local rule of the regret-matching family everywhere; all iterations of a `run` happen in compiled code.
+
+    A named solver is a declaration:
+
+    Attributes:
+      algorithm: its name.
+      local_rule: what happens to regrets.
+      averaging_power: the average has weights t ** power.
+      optimistic: whether the last counterfactual values are predicted to come again.
+    """
 
     self_play: CompiledSelfPlay
     local_rule: ClassVar[LocalRule]
     averaging_power: ClassVar[float]
+    optimistic: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -140,6 +152,7 @@ class CompiledSolver(Solver):
         *,
         alternating: bool = True,
         averaging: str | Averaging = "paper",
+        local_rule: LocalRule | None = None,
     ):
         """Compiles the game if it is not yet compiled; nothing is played.
 
@@ -148,13 +161,15 @@ class CompiledSolver(Solver):
           alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
             update at once.
           averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
+          local_rule: another one than the algorithm's, such as discounts with other exponents.
 
         Raises:
           TypeError: `averaging` is neither, or `alternating` is no bool.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
-        averaging, alternating = _checked_options(averaging, self.averaging_power, alternating)
-        super().__init__(CompiledSelfPlay(compile_game(game), self.local_rule, averaging, alternating))
+        averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
+        rule = self.local_rule if local_rule is None else local_rule
+        super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
 
 
 class CFRSolver(CompiledSolver):
@@ -179,44 +194,86 @@ class CFRPlusSolver(CompiledSolver):
     averaging_power = 1.0
 
 
-class LearningSolver(Solver):
-    """Self-play of any regret minimisers, one made for each player; iterations run in Python.
+class LinearCFRSolver(CompiledSolver):
+    """Linear CFR: iteration t weighs t, in the regrets and in the average.
 
-    `self_play` is a `SelfPlay`, which also knows every player's regret and the distance from a coarse correlated equilibrium.
+    Brown, Sandholm 2019 ("Solving imperfect-information games via discounted regret minimization"), section 4: discounted CFR
+    with alpha = beta = gamma = 1.
     """
 
-    self_play: SelfPlay
-
-    def __init__(
-        self,
-        game: pyspiel.Game | SequenceFormGame,
-        minimizer: Callable[[Treeplex], RegretMinimizer],
-        *,
-        alternating: bool = True,
-        averaging: str | Averaging = "paper",
-    ):
-        """Compiles the game if it is not yet compiled, makes the minimisers and asks them for their first strategies.
-
-        Args:
-          game: a game, or what `compile_game` made of one.
-          minimizer: makes a minimiser for a player's treeplex: one of `LEARNERS`, a class, any function.
-          alternating: as for `CompiledSolver`.
-          averaging: a convention, "paper" or "openspiel", with the weights that the learner names, uniform if it is none of
-            `LEARNERS`; or an `Averaging`.
-
-        Raises:
-          TypeError: `averaging` is neither, or `alternating` is no bool.
-          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
-        """
-        averaging, alternating = _checked_options(averaging, getattr(minimizer, "averaging_power", 0.0), alternating)
-        self.algorithm = str(getattr(minimizer, "name", minimizer))
-        game = compile_game(game)
-        make = minimizer.in_game(game) if isinstance(minimizer, Learner) else minimizer
-        minimizers = [make(treeplex) for treeplex in game.treeplexes]
-        super().__init__(SelfPlay(game, minimizers, averaging, alternating))
+    algorithm = "lcfr"
+    local_rule = DiscountedRegretMatching(1.0, 1.0)
+    averaging_power = 1.0
 
 
-def _checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:
+class DiscountedCFRSolver(CompiledSolver):
+    """Discounted CFR: after iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones with beta.
+
+    Brown, Sandholm 2019, section 4, with their recommendation alpha = 3/2, beta = 0, gamma = 2 (which halves negative regrets);
+    for others pass `local_rule=DiscountedRegretMatching(alpha, beta), averaging=Averaging(gamma)`. Multiplying the average by
+    (t / (t + 1))^gamma at every iteration, as they do, is the same as weighting iteration t with t^gamma.
+    """
+
+    algorithm = "dcfr"
+    local_rule = DiscountedRegretMatching(1.5, 0.0)
+    averaging_power = 2.0
+
+
+class DiscountedCFRPlusSolver(CompiledSolver):
+    """DCFR+: discounted regrets that do not become negative.
+
+    Xu, Li, Fu, Fu, Xing 2024 ("Minimizing weighted counterfactual regret with optimistic online mirror descent"): alpha = 3/2,
+    gamma = 4.
+    """
+
+    algorithm = "dcfr+"
+    local_rule = DiscountedRegretMatching(1.5, -math.inf)
+    averaging_power = 4.0
+
+
+class PredictiveCFRSolver(CompiledSolver):
+    """Predictive CFR: regret matching as if the last counterfactual values came again; quadratic average.
+
+    Farina, Kroer, Sandholm 2021 ("Faster game solving via predictive Blackwell approachability"), Algorithm 1. The weights of
+    the average are those of PCFR+.
+    """
+
+    algorithm = "pcfr"
+    local_rule = RegretMatching()
+    averaging_power = 2.0
+    optimistic = True
+
+
+class PredictiveCFRPlusSolver(CompiledSolver):
+    """PCFR+: regret matching+ as if the last counterfactual values came again; quadratic average.
+
+    Farina, Kroer, Sandholm 2021, Algorithm 2 and section 6, with alternating updates.
+    """
+
+    algorithm = "pcfr+"
+    local_rule = RegretMatchingPlus()
+    averaging_power = 2.0
+    optimistic = True
+
+
+class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
+    """PDCFR+: PCFR+ with discounted regrets.
+
+    Xu, Li, Fu, Fu, Xing 2024: alpha = 2.3, gamma = 5.
+    """
+
+    algorithm = "pdcfr+"
+    local_rule = DiscountedRegretMatching(2.3, -math.inf)
+    averaging_power = 5.0
+    optimistic = True
+
+
+def checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:
+    """The options of a solver as it takes them: `averaging`, with weights t ** power if it is a convention; `alternating`.
+
+    Raises:
+      TypeError, ValueError: as for `CompiledSolver`.
+    """
     if isinstance(averaging, str):
         averaging = Averaging(power, averaging)
     if not isinstance(averaging, Averaging):
@@ -226,4 +283,16 @@ def _checked_options(averaging: str | Averaging, power: float, alternating: bool
     return averaging, bool(alternating)
 
 
-ALGORITHMS: dict[str, type[CompiledSolver]] = {solver.algorithm: solver for solver in (CFRSolver, CFRPlusSolver)}
+ALGORITHMS: dict[str, type[CompiledSolver]] = {
+    solver.algorithm: solver
+    for solver in (
+        CFRSolver,
+        CFRPlusSolver,
+        LinearCFRSolver,
+        DiscountedCFRSolver,
+        DiscountedCFRPlusSolver,
+        PredictiveCFRSolver,
+        PredictiveCFRPlusSolver,
+        PredictiveDiscountedCFRPlusSolver,
+    )
+}

@@ -236,7 +236,7 @@ def test_every_learner_is_an_algorithm():
     for flags in (
         ["--algorithm=optimistic_dilated_euclidean", "--iterations=100"],
         ["--algorithm=multiplicative_weights", "--iterations=500", "--step_size=2"],
-        ["--algorithm=predictive_cfr+", "--iterations=50"],
+        ["--algorithm=pcfr+", "--iterations=50"],
         ["--algorithm=optimistic_gradient_ascent", "--iterations=100", "--last_iterate"],
     ):
         result = run(*flags)
@@ -272,8 +272,8 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
         (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint do not go together"),
-        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "--checkpoint is for cfr, cfr+, not for gradient_ascent"),
-        (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, not for gradient_ascent"),
+        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "pdcfr+, not for gradient_ascent"),
+        (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
     ],
 )

@@ -267,14 +267,15 @@ def random_learner(rng: np.random.Generator, treeplexes: TreeplexArrays) -> Lear
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("num_players", [1, 2, 3])
 @pytest.mark.parametrize("alternating", [True, False])
-def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating):
+@pytest.mark.parametrize("predictive", [True, False])
+def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating, predictive):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, num_players)
     payoffs = random_payoffs(rng, treeplexes, num_players)
     learner = random_learner(rng, treeplexes)
     first_averaged = rng.integers(2, size=num_players).astype(INDEX)
     discounts, weights = rng.random((3, 2)), rng.random(3)
-    arguments = (treeplexes, payoffs, learner, alternating, first_averaged, discounts, weights)
+    arguments = (treeplexes, payoffs, learner, alternating, predictive, first_averaged, discounts, weights)
     after = call(_kernels.self_play, *arguments, writes=[2])[2]
 
     regrets, policy, reach, average, *_ = copy.deepcopy(learner)
@@ -287,8 +288,9 @@ def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating):
             values[own] = plain_values(treeplexes, player, old_policy, gradient)
             for _, actions in infostates(treeplexes, player):
                 updated = regrets[actions] + values[actions] - old_policy[actions] @ values[actions]
+                expected = predictive * (updated - regrets[actions])
                 regrets[actions] = np.where(updated > 0, positive, negative) * updated
-                policy[actions] = plain_match(regrets[actions])
+                policy[actions] = plain_match(regrets[actions] + expected)
             reach[own] = plain_sequence_form(treeplexes, player, policy)[own]
             average[own] += weight * (reach if first_averaged[player] else old_reach)[own]
     assert close(after.cumulative_regrets, regrets)
@@ -452,7 +454,7 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
 assert max(counts.values()) == 1, counts
-assert counts["self_play"] == counts["evaluate"] == counts["update_regrets"] == counts["payoff_gradient"] == 1, counts
+assert counts["self_play"] == counts["evaluate"] == counts["learn"] == counts["payoff_gradient"] == 1, counts
 """)
 
 

@@ -64,7 +64,7 @@ def test_long_games_leave_no_number_out_of_range(name):
         assert regret <= regret_bound(minimizer) < np.inf
 
 
-@pytest.mark.parametrize(("name", "power"), [("cfr", 0), ("cfr+", 1), ("predictive_cfr+", 2), ("optimistic_cfr_hedge", 1)])
+@pytest.mark.parametrize(("name", "power"), [("cfr", 0), ("cfr+", 1), ("pcfr+", 2), ("pdcfr+", 5), ("optimistic_cfr_hedge", 1)])
 def test_averages_have_the_weights_that_suit_the_learner(name, power):
     assert LearningSolver(KUHN, LEARNERS[name]).averaging == Averaging(power)
     assert LearningSolver(KUHN, LEARNERS[name], averaging="openspiel").averaging == Averaging(power, "openspiel")

@@ -48,6 +48,7 @@ class CFR:
     Attributes:
       treeplex: the decision problem.
       local_rule: regret matching or a relative of it.
+      optimistic: whether the last utility is predicted to come again.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class CFR:
         treeplex: Treeplex,
         local_rule: LocalRule | None = None,
         *,
+        optimistic: bool = False,
         rounding: npt.ArrayLike = 0.0,
         memory: _kernels.LearnerArrays | None = None,
     ):
@@ -63,6 +65,7 @@ class CFR:
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default.
+          optimistic: the last utility is predicted to come again, see `SimplexRegretMatching`.
           rounding: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one number;
             see `SequenceFormGame.rounding`.
           memory: where to keep the tables, float64 (S,) each, instead of arrays of its own.
@@ -72,6 +75,7 @@ class CFR:
         """
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
+        self.optimistic = optimistic
         self._memory = allocate_learner(treeplex.num_sequences) if memory is None else memory
         self._memory.rounding[:] = checked_rounding(rounding, treeplex.num_sequences)
         self._memory.policy[0] = self._memory.reach[0] = 1.0
@@ -98,9 +102,8 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        memory = self._memory
-        _kernels.next_strategy(self.treeplex.arrays, 0, memory.cumulative_regrets, memory.policy, memory.reach)
-        return memory.reach.copy()
+        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic)
+        return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
@@ -110,7 +113,7 @@ class CFR:
         """
         self._memory.utility[:] = self.treeplex.checked_utility(utility)
         ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
-        _kernels.update_regrets(self.treeplex.arrays, 0, self._memory, positive, negative)
+        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic, positive, negative)
 
 
 class ComposedCFR:

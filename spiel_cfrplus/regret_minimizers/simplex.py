@@ -154,6 +154,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
             self._predicted_regrets = self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
+        table[np.abs(table) <= self.rounding] = 0.0
         _kernels.match_simplices(self._simplices.starts, table, strategy)
         return strategy
 
