@@ -15,6 +15,7 @@ from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
 from spiel_cfrplus.locking import LockedGame, lock
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
+from spiel_cfrplus.roots import players_reach
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
 from spiel_cfrplus.solvers import (
     ALGORITHMS,
@@ -60,5 +61,6 @@ __all__ = [
     "exploitability",
     "lock",
     "nash_conv",
+    "players_reach",
     "read_policy",
 ]

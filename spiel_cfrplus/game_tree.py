@@ -36,7 +36,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_checks import check_game, no_information_states
 from spiel_cfrplus.progress import Advance, progress_bar
-from spiel_cfrplus.roots import History, checked_roots, replay, root_distribution
+from spiel_cfrplus.roots import History, checked_roots, infostates_before, replay, root_distribution
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -133,10 +133,13 @@ class GameTree(Immutable):
 
         Raises:
           TypeError, ValueError: no states to start from, or no reach, see `roots`; or as for `from_game`.
+          ValueError: an infostate lies before a root as well as below one.
         """
         game, roots = checked_roots(states)
         check_game(game)
-        return _TreeBuilder(game, roots, max_histories).build(root_distribution(game, roots, reach), progress)
+        tree = _TreeBuilder(game, roots, max_histories).build(root_distribution(game, roots, reach), progress)
+        _check_not_cut(tree)
+        return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles, unless OpenSpiel could not make the same game again from its pickle.
@@ -391,6 +394,17 @@ class _TreeBuilder:
 
 def _at(state: pyspiel.State) -> str:
     return f"{state.get_game()}, history {state.history()}:"
+
+
+def _check_not_cut(tree: GameTree) -> None:
+    below = set(zip(tree.infostate_player.tolist(), tree.infostate_keys, strict=True))
+    cut = infostates_before(tree.game, tree.roots) & below
+    if cut:
+        player, key = min(cut)
+        raise ValueError(
+            f"{tree.game}: infostate {key!r} of player {player} lies both before the roots of the sub-game and below them, but "
+            "has one policy; start from its first histories instead, or after them"
+        )
 
 
 def _check_returns(tree: GameTree) -> None:

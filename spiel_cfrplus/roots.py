@@ -11,11 +11,13 @@ sub-game is proportional to that, so its values are those of the whole game give
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 History = tuple[int, ...]
 
@@ -36,9 +38,10 @@ def checked_roots(states: pyspiel.State | Sequence[pyspiel.State]) -> tuple[pysp
       ValueError: none at all, or of several games; at one the game is over; one comes after another; or one is not what its
         game comes to by its history.
     """
-    states = [states] if isinstance(states, pyspiel.State) else list(states)
-    if not all(isinstance(state, pyspiel.State) for state in states):
-        raise TypeError(f"expected a pyspiel.State or several, got {states!r}")
+    if isinstance(states, pyspiel.State):
+        states = [states]
+    if not isinstance(states, Sequence) or not all(isinstance(state, pyspiel.State) for state in states):
+        raise TypeError(f"expected one pyspiel.State or a list of them, got {states!r}")
     if not states:
         raise ValueError("a sub-game needs at least one state to start from")
     game = states[0].get_game()
@@ -79,32 +82,64 @@ def root_distribution(game: pyspiel.Game, roots: Sequence[History], reach: npt.A
     Raises:
       ValueError: another shape, numbers that are negative or not finite, or no root that chance and all players reach.
     """
-    shape = (len(roots), game.num_players())
-    try:
-        weights = np.array(np.ones(shape) if reach is None else reach, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{game}: reach must be numbers, one for each root and player, got {reach!r}") from error
-    if weights.shape not in (shape, shape[1:]) or weights.size != shape[0] * shape[1]:
-        raise ValueError(f"{game}: reach must have shape {shape}, one row for each root, got {weights.shape}")
-    weights = weights.reshape(shape)
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError(
-            f"{game}: reach must be finite and not negative, got {weights[~(weights >= 0) | ~np.isfinite(weights)]}"
-        )
-    largest = weights.max(axis=0)
-    weights = np.array([_chance_reach(game, root) for root in roots]) * (weights / np.where(largest > 0, largest, 1)).prod(
-        axis=1
-    )
+    players = _checked_reach(game, len(roots), reach)
+    largest = players.max(axis=0)
+    chance = [math.prod(dict(state.chance_outcomes())[action] for state, action in _moves_of_chance(game, z)) for z in roots]
+    weights = np.array(chance) * np.prod(players / np.where(largest > 0, largest, 1), axis=1)
     if not weights.sum() > 0:
         raise ValueError(f"{game}: chance and the players together reach none of the roots {[list(root) for root in roots]}")
     return weights / weights.sum()
 
 
-def _chance_reach(game: pyspiel.Game, history: History) -> float:
-    """The product of the chance probabilities along `history`."""
-    state, reach = game.new_initial_state(), 1.0
+def _checked_reach(game: pyspiel.Game, num_roots: int, reach: npt.ArrayLike | None) -> np.ndarray:
+    shape = (num_roots, game.num_players())
+    try:
+        players = np.array(np.ones(shape) if reach is None else reach, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{game}: reach must be numbers, one for each root and player, got {reach!r}") from error
+    if players.shape != shape and (num_roots, players.shape) != (1, shape[1:]):
+        raise ValueError(f"{game}: reach must have shape {shape}, one row for each root, got {players.shape}")
+    bad = players[~((players >= 0) & np.isfinite(players))]
+    if len(bad):
+        raise ValueError(f"{game}: reach must be finite and not negative, got {bad[0]}")
+    return players.reshape(shape)
+
+
+def _moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
+    """The states along `history`, each with the action taken there; the state is good until the next is asked for."""
+    state = game.new_initial_state()
     for action in history:
-        if state.is_chance_node():
-            reach *= dict(state.chance_outcomes())[action]
+        yield state, action
         state.apply_action(action)
+
+
+def _moves_of_chance(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
+    return ((state, action) for state, action in _moves(game, history) if state.is_chance_node())
+
+
+def infostates_before(game: pyspiel.Game, roots: Sequence[History]) -> set[tuple[int, str]]:
+    """The infostates, (player, string), that players pass on the way to the roots."""
+    moves = (move for root in roots for move in _moves(game, root))
+    return {(state.current_player(), state.information_state_string()) for state, _ in moves if not state.is_chance_node()}
+
+
+def players_reach(
+    states: pyspiel.State | Sequence[pyspiel.State], policy: openspiel_policy.Policy | pyspiel.Policy
+) -> np.ndarray:
+    """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
+
+    Args:
+      states: one or k states of a game.
+      policy: OpenSpiel's, such as `StrategyProfile.to_tabular_policy` gives; it is asked on the paths to the states only, so
+        the whole game may be too large for this package.
+
+    Raises:
+      TypeError, ValueError: no states to start from, see `checked_roots`.
+    """
+    game, roots = checked_roots(states)
+    reach = np.ones((len(roots), game.num_players()))
+    for row, history in enumerate(roots):
+        for state, action in _moves(game, history):
+            if not state.is_chance_node():
+                reach[row, state.current_player()] *= policy.action_probabilities(state).get(action, 0.0)
     return reach

@@ -188,11 +188,13 @@ def compile_subgame(
     in the sub-game; its policy stays uniform. Give it a small reach if it is to be solved.
 
     The states must be all that the players may be in: a player who knows the root though it should not plays another game.
+    That an infostate lies partly before the states, partly below them is an error.
 
     Args:
       states: one state, or k; none of which comes after another, chance nodes welcome. They are not changed.
-      reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path; any
-        multiples, player by player. 1 everywhere by default: all ways that players could have come are equally likely.
+      reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path, as
+        `players_reach` computes it from a policy; or any multiple, player by player. 1 everywhere by default: the states are as
+        likely as chance made them.
       max_histories, progress: as for `compile_game`.
 
     Raises:
