@@ -44,6 +44,7 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
+flags.DEFINE_integer("averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -58,6 +59,7 @@ flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference
 
 _NOT_WITH_CROSSCHECK = (
     "averaging",
+    "averaging_delay",
     "averaging_power",
     "cce",
     "checkpoint",
@@ -179,7 +181,7 @@ def _learner() -> learners.Learner:
 def _averaging() -> averaging.Averaging:
     power = _learner().averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
     try:
-        average = averaging.Averaging(power, FLAGS.averaging)
+        average = averaging.Averaging(power, FLAGS.averaging, FLAGS.averaging_delay)
         average.weights(np.array([FLAGS.iterations or _DEFAULT_ITERATIONS]))
         return average
     except ValueError as error:
@@ -258,8 +260,8 @@ def _check_checkpoint(alternating: bool, average: averaging.Averaging) -> None:
         elif os.path.exists(path):
             options, _ = checkpoint.read(path)
             saved = (options["algorithm"], options["alternating"], *options["averaging"].values())
-            if saved != (FLAGS.algorithm, alternating, average.power, average.convention):
-                names = "algorithm, alternating, averaging_power, averaging"
+            if saved != (FLAGS.algorithm, alternating, average.power, average.convention, average.delay):
+                names = "algorithm, alternating, averaging_power, averaging, averaging_delay"
                 raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error

@@ -311,7 +311,7 @@ def test_rows_without_number_take_no_memory():
 
 def test_averaging_reaches_learners_too():
     # As for the compiled solver of the same name.
-    for flags in (["--averaging=openspiel"], ["--averaging_power=3"]):
+    for flags in (["--averaging=openspiel"], ["--averaging_power=3", "--averaging_delay=2"]):
         numbers = [
             rows(run("--algorithm=cfr", "--simultaneous", "--iterations=5", "--noverify", *flags, *cce))[-1][2]
             for cce in ([], ["--cce"])
