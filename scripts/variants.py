@@ -11,7 +11,7 @@ import pyspiel
 from absl import app, flags
 from pages import write_whole
 
-from spiel_cfrplus import ALGORITHMS, Averaging, SequenceFormGame, compile_game, evaluate
+from spiel_cfrplus import ALGORITHMS, Averaging, CFRBRSolver, SequenceFormGame, Solver, compile_game, evaluate
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("output", None, "Write the page, in Markdown, to this file as well.")
@@ -64,27 +64,27 @@ def chosen(title: str) -> bool:
     return FLAGS.games is None or title.split()[0].rstrip(",") in FLAGS.games
 
 
-def variants() -> Iterator[tuple[str, str, Averaging | str]]:
-    """Title, algorithm and average."""
-    for algorithm in ALGORITHMS:
-        yield algorithm, algorithm, "paper"
+def solvers(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+    """All variants, ready to begin."""
+    for algorithm, solver_type in ALGORITHMS.items():
+        yield algorithm, solver_type(game)
         for power in OTHER_POWERS.get(algorithm, ()):
-            yield f"{algorithm}, weights t^{power:g}", algorithm, Averaging(power)
+            yield f"{algorithm}, weights t^{power:g}", solver_type(game, averaging=Averaging(power))
+    yield CFRBRSolver.algorithm, CFRBRSolver(game)
 
 
-def measure(game: SequenceFormGame, algorithm: str, average: Averaging | str) -> list[float]:
+def measure(solver: Solver) -> list[float]:
     """The numbers of one row."""
-    solver = ALGORITHMS[algorithm](game, averaging=average)
     numbers = []
     for iteration in ITERATIONS:
         solver.run(iteration - solver.iteration)
         numbers.append(solver.nash_conv())
-    return [*numbers, evaluate(game, solver.current_profile()).nash_conv]
+    return [*numbers, evaluate(solver.game, solver.current_profile()).nash_conv]
 
 
 def table(title: str, game: SequenceFormGame) -> str:
     """All variants on one game, in Markdown."""
-    rows = {name: measure(game, algorithm, average) for name, algorithm, average in variants()}
+    rows = {name: measure(solver) for name, solver in solvers(game)}
     best = np.min(list(rows.values()), axis=0)
     lines = [f"## {title}", ""]
     lines.append(f"| | {' | '.join(f'{iteration:,}' for iteration in ITERATIONS)} | last policy |")

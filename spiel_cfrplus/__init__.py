@@ -17,6 +17,7 @@ from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.solvers import (
     ALGORITHMS,
+    CFRBRSolver,
     CFRPlusSolver,
     CFRSolver,
     DiscountedCFRPlusSolver,
@@ -35,6 +36,7 @@ __all__ = [
     "ALGORITHMS",
     "LEARNERS",
     "Averaging",
+    "CFRBRSolver",
     "CFRPlusSolver",
     "CFRSolver",
     "DiscountedCFRPlusSolver",

@@ -174,15 +174,11 @@ class SelfPlay:
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""
-        return self._policies(self.strategies)
+        return self.game.behavioural_policies(self.strategies)
 
     def average_policy(self) -> np.ndarray:
         """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        return self._policies(self.cumulative_strategies)
-
-    def _policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
-        pairs = zip(self.game.treeplexes, strategies, strict=True)
-        return np.concatenate([treeplex.behavioural_policy(strategy) for treeplex, strategy in pairs])
+        return self.game.behavioural_policies(self.cumulative_strategies)
 
 
 class CompiledSelfPlay:
