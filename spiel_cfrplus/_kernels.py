@@ -208,10 +208,13 @@ def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, ut
 
 @jit
 def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
-    """`observe_utility`, and `predict_regrets` if `predictive`, in the learner's memory."""
+    """`observe_utility`, and unless `predictive` is None `predict_regrets`, in the learner's memory.
+
+    None is a type, so that each case is compiled on its own: a test inside the loops would cost a third of a small game's speed.
+    """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
-    if predictive:
+    if predictive is not None:
         predict_regrets(treeplexes, player, policy, regrets, rounding, utility)
     learner.iteration[player] += 1
 
@@ -219,7 +222,7 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
 @jit
 def move_on(treeplexes, player, learner, predictive):
     """`next_strategy` in the learner's memory."""
-    table = learner.utility if predictive else learner.cumulative_regrets
+    table = learner.cumulative_regrets if predictive is None else learner.utility
     next_strategy(treeplexes, player, table, learner.policy, learner.reach)
 
 
@@ -259,7 +262,8 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
     Args:
       treeplexes, payoffs: the game.
       learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
-      alternating, predictive: bool.
+      alternating: bool.
+      predictive: True or None, see `learn`.
       first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
       discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
       weights: float64 (T,), weight in the average.

@@ -232,7 +232,7 @@ class CompiledSelfPlay:
                 self.game.payoff_arrays,
                 self.memory,
                 self.alternating,
-                self.optimistic,
+                self.optimistic or None,
                 self.averaging.first_averaged(self.game.num_players, self.alternating),
                 self.local_rule.discounts(iterations),
                 self.averaging.weights(iterations),

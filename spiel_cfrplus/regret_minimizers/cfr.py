@@ -102,7 +102,7 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic)
+        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic or None)
         return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
@@ -113,7 +113,7 @@ class CFR:
         """
         self._memory.utility[:] = self.treeplex.checked_utility(utility)
         ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
-        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic, positive, negative)
+        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative)
 
 
 class ComposedCFR:
