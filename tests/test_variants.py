@@ -14,6 +14,7 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
+import test_ties
 from games import GAMES
 from open_spiel.python.algorithms import discounted_cfr
 
@@ -138,35 +139,37 @@ def test_tables_after_three_iterations_worked_out_by_hand():
 # The papers' formulas, written out slowly.
 
 
-def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating: bool) -> list[reference.Policy]:
-    """sigma^0, ..., sigma^T as the papers write them.
+def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating: bool, exact: bool = False) -> list[Any]:
+    """sigma^0, ..., sigma^T as the papers write them, in floats or in fractions.
 
     Discounting comes before the regrets are added, with the factor of the iteration before, where the package has it after:
     R^t = f(R^{t-1}, t - 1) + r^t, with the part below zero cut off in the + variants. Brown and Sandholm 2019, section 4; Xu et
     al. 2024, whose predicted table is f(R^t, t) + r^t again; Farina et al. 2021, Algorithms 1 and 2.
     """
     alpha, beta = {"lcfr": (1, 1), "dcfr": (1.5, 0), "dcfr+": (1.5, 0), "pdcfr+": (2.3, 0)}.get(name, (INF, INF))
+    number: Any = fractions.Fraction if exact else float
+    values_at, match = (
+        (test_ties.exact_values, test_ties.exact_match) if exact else (reference.counterfactual_values, reference.match_regrets)
+    )
 
-    def discounted(regret: float, t: int) -> float:
+    def discounted(regret: Any, t: int) -> Any:
         exponent = alpha if regret > 0 else beta
-        return regret if exponent == INF or t == 0 else regret * t**exponent / (t**exponent + 1)
+        return regret if exponent == INF or t == 0 else regret * number(t**exponent) / (number(t**exponent) + 1)
 
-    def step(table: dict[int, float], regrets: dict[int, float], t: int) -> dict[int, float]:
+    def step(table: dict[int, Any], regrets: dict[int, Any], t: int) -> dict[int, Any]:
         sums = {action: discounted(table[action], t) + regrets[action] for action in table}
-        return {action: max(total, 0.0) if name.endswith("+") else total for action, total in sums.items()}
+        return {action: max(total, number(0)) if name.endswith("+") else total for action, total in sums.items()}
 
-    old = reference.uniform_policy(root)
-    stored = {infostate: dict.fromkeys(strategy, 0.0) for infostate, strategy in old.items()}
-    result = [old]
+    stored = {key: dict.fromkeys(strategy, number(0)) for key, strategy in reference.uniform_policy(root).items()}
+    result = [{key: match(table) for key, table in stored.items()}]
     for t in range(1, num_iterations + 1):
         old, new = result[-1], dict(result[-1])
         for player in range(reference.num_players(root)):
-            for infostate, values in reference.counterfactual_values(root, new if alternating else old, player).items():
-                mean = sum(old[infostate][action] * value for action, value in values.items())
+            for key, values in values_at(root, new if alternating else old, player).items():
+                mean = sum(old[key][action] * value for action, value in values.items())
                 regrets = {action: value - mean for action, value in values.items()}
-                stored[infostate] = step(stored[infostate], regrets, t - 1)
-                played = step(stored[infostate], regrets, t) if name.startswith("p") else stored[infostate]
-                new[infostate] = reference.match_regrets(played)
+                stored[key] = step(stored[key], regrets, t - 1)
+                new[key] = match(step(stored[key], regrets, t) if name.startswith("p") else stored[key])
         result.append(new)
     return result
 
@@ -191,6 +194,26 @@ def test_iterates_and_averages_are_those_of_the_papers_formulas(load, name, alte
         expected = reference.average_policy(root, sigmas, power=POWERS[name], first=first)
         assert reference.distance(reference.policy_of(solver.average_profile()), expected) < 1e-10
         assert solver.nash_conv() == pytest.approx(reference.nash_conv(root, expected), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("load", "num_iterations"),
+    [
+        (lambda: pyspiel.load_game(test_ties.DARK_HEX), 4),
+        (lambda: pyspiel.load_game("turn_based_simultaneous_game(game=blotto(coins=5,fields=3))"), 5),
+        (GAMES["kuhn_poker_3p"], 3),
+        (lambda: games.random_efg(262), 6),
+    ],
+    ids=["dark_hex", "blotto", "kuhn_poker_3p", "random_efg"],
+)
+@every_variant
+@both_orders
+def test_ties_are_those_of_exact_arithmetic(load, num_iterations, name, alternating):
+    sigmas = slow_iterates(games.tree_of(load()), num_iterations, name, alternating, exact=True)
+    solver = ALGORITHMS[name](load(), alternating=alternating)
+    for sigma in sigmas[1:]:
+        solver.run(1)
+        assert reference.distance(reference.policy_of(solver.current_profile()), sigma) < 1e-12
 
 
 # Each other.
