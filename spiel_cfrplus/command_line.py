@@ -3,7 +3,8 @@
     python scripts/run.py --game=leduc_poker --algorithm=cfr+ --iterations=1000
     python scripts/run.py --game=leduc_poker --algorithm=cfr,cfr+ --plot=leduc.png
 
-Everything here is reading flags and printing; what is done is in the solvers, `convergence`, `crosscheck`, `plotting`, `theory`.
+Everything here is reading flags and printing; what is done is in the solvers, `convergence`, `crosscheck`, `plotting` and
+`theory`.
 """
 
 from __future__ import annotations

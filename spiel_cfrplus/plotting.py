@@ -119,6 +119,7 @@ def _draw(axes: Axes, label: str, runs: Iterable[list[Row]], place_of: Callable[
     """Draws one half of the picture; returns its lines."""
     axes.set(xscale="log", yscale="log", xlabel=label)
     axes.grid(alpha=0.3)
+    axes.tick_params("x", which="minor", labelsize="x-small", labelrotation=45)  # there only if the axis is short
     return [_draw_run(axes, index, rows, place_of) for index, rows in enumerate(runs)]
 
 
