@@ -402,12 +402,6 @@ def test_what_is_drawn_is_what_was_printed(tmp_path):
     assert f"drawn: { {'cfr': printed[:4], 'pcfr+': printed[4:]} } {path} {[title]}" in result.stdout
 
 
-def test_a_run_that_is_stopped_is_drawn(tmp_path):
-    path = tmp_path / "limit.png"
-    assert run("--iterations=1000000000", "--time_limit=0.1", "--noverify", f"--plot={path}").returncode == 0
-    assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
-
-
 def test_ctrl_c_draws_what_there_is(tmp_path):
     path = tmp_path / "interrupted.png"
     process = subprocess.Popen(
