@@ -210,7 +210,8 @@ def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, ut
 def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
     """`observe_utility`, and unless `predictive` is None `predict_regrets`, in the learner's memory.
 
-    None is a type, so that each case is compiled on its own: a test inside the loops would cost a third of a small game's speed.
+    None is a type, so that each case is compiled on its own: a test inside the loops would cost a third of a small game's
+    speed.
     """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
