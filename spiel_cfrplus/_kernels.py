@@ -178,16 +178,18 @@ def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, rou
     """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
 
     Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
-    positive and what is negative in it is multiplied by the respective factor, and what is within rounding becomes zero.
+    positive and what is negative in it is multiplied by the respective factor. What is within rounding becomes zero, but for
+    what discounting has worn down to that: there the change is the smaller part.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
         utility[treeplexes.parent_sequence[j]] += value
         for s in range(start, stop):
-            regret = cumulative_regrets[s] + (utility[s] - value)
+            change = utility[s] - value
+            regret = cumulative_regrets[s] + change
             factor = positive_factor if regret > 0.0 else negative_factor
-            factor = factor if abs(regret) > rounding[start] else 0.0
+            factor = factor if abs(regret) > min(rounding[start], abs(change)) else 0.0
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             cumulative_regrets[s] = regret * factor + 0.0
 
@@ -202,8 +204,9 @@ def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, ut
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
         for s in range(start, stop):
-            regret = cumulative_regrets[s] + (utility[s] - value)
-            utility[s] = regret if abs(regret) > rounding[start] else 0.0
+            change = utility[s] - value
+            regret = cumulative_regrets[s] + change
+            utility[s] = regret if abs(regret) > min(rounding[start], abs(change)) else 0.0
 
 
 @jit

@@ -83,6 +83,8 @@ class Averaging:
             raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
         if operator.index(self.delay) < 0:
             raise ValueError(f"the averaging delay must be at least 0, got {self.delay}")
+        object.__setattr__(self, "power", float(self.power))  # whatever kind of number was given
+        object.__setattr__(self, "delay", operator.index(self.delay))
 
     def weights(self, iterations: np.ndarray) -> np.ndarray:
         """The weight that each of `iterations` (1, 2, ...) adds to the average, float64.

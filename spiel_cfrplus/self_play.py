@@ -23,7 +23,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 # Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
@@ -234,7 +234,7 @@ class CompiledSelfPlay:
                 self.alternating,
                 self.optimistic or None,
                 self.averaging.first_averaged(self.game.num_players, self.alternating),
-                self.local_rule.discounts(iterations),
+                checked_discounts(self.local_rule, iterations),
                 self.averaging.weights(iterations),
             )
 

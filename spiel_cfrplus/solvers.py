@@ -166,11 +166,13 @@ class CompiledSolver(Solver):
           local_rule: another one than the algorithm's, such as discounts with other exponents.
 
         Raises:
-          TypeError: `averaging` is neither, or `alternating` is no bool.
+          TypeError: `averaging` is neither, `alternating` is no bool, or `local_rule` is none.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
         rule = self.local_rule if local_rule is None else local_rule
+        if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
+            raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
 
 

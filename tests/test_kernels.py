@@ -205,8 +205,9 @@ def test_observe_utility(seed, factors):
         expected_values, expected_regrets = gradient.copy(), regrets.copy()
         expected_values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, gradient)
         for _, own in infostates(treeplexes, player):
-            updated = regrets[own] + expected_values[own] - policy[own] @ expected_values[own]
-            updated[np.abs(updated) <= rounding[own.start]] = 0
+            change = expected_values[own] - policy[own] @ expected_values[own]
+            updated = regrets[own] + change
+            updated[np.abs(updated) <= np.minimum(rounding[own.start], np.abs(change))] = 0
             expected_regrets[own] = np.where(updated > 0, factors[0], factors[1]) * updated
         arguments = (treeplexes, player, policy, gradient, regrets, rounding, *factors)
         *_, values, updated, _, _, _ = call(_kernels.observe_utility, *arguments, writes=[3, 4])

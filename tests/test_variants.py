@@ -1,6 +1,7 @@
 """All members of the regret-matching family by name: closed forms, the papers' formulas, each other, and OpenSpiel."""
 
 import copy
+import dataclasses
 import fractions
 import functools
 import itertools
@@ -16,7 +17,7 @@ import pytest
 import reference
 import test_ties
 from games import GAMES
-from open_spiel.python.algorithms import discounted_cfr
+from open_spiel.python.algorithms import discounted_cfr, exploitability
 
 from spiel_cfrplus import (
     ALGORITHMS,
@@ -390,6 +391,30 @@ def test_powers_that_give_no_average_are_refused(name, power):
         ALGORITHMS[name](EFG, averaging=Averaging(power))
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("name", ["dcfr", "pcfr"])
+def test_discounts_may_wear_a_regret_down_to_any_size(name, alpha):
+    # Row 0 is always better by 2: it has a regret of 1 from the first iteration, which shrinks from then on, and is never left.
+    game, rule = games.matrix_game([[2, 1], [0, -1]]), DiscountedRegretMatching(alpha, 0)
+    learner = dataclasses.replace(LEARNERS[name], options={**LEARNERS[name].options, "rule": rule})
+    for solver in (ALGORITHMS[name](game, local_rule=rule), LearningSolver(game, learner)):
+        for _ in range(500):
+            solver.run(1)
+            assert solver.current_profile().of_player(0).tolist() == [1, 1, 0]
+
+
+def test_openspiels_discounted_cfr_agrees_where_discounts_wear_regrets_down():
+    ours = DiscountedCFRSolver(
+        GAMES["kuhn_poker"](), local_rule=DiscountedRegretMatching(0, 0), averaging=Averaging(2, "openspiel")
+    )
+    theirs = discounted_cfr.DCFRSolver(GAMES["kuhn_poker"](), alpha=0, beta=0, gamma=2)
+    ours.run(300)
+    for _ in range(300):
+        theirs.evaluate_and_update_policy()
+    expected = exploitability.nash_conv(GAMES["kuhn_poker"](), theirs.average_policy())
+    assert ours.nash_conv() == pytest.approx(expected, rel=1e-5)
+
+
 # What callers may rely on.
 
 
@@ -482,3 +507,29 @@ def test_units_make_no_difference(name, alternating, factor):
         assert scaled.nash_conv() / factor == pytest.approx(plain.nash_conv(), rel=1e-6)
         if math.frexp(factor)[0] == 0.5:  # powers of two change no digit
             assert plain.average_profile().probabilities.tolist() == scaled.average_profile().probabilities.tolist()
+
+
+def test_numbers_of_any_kind_are_saved(tmp_path):
+    rule, averaging = DiscountedRegretMatching(np.int64(1), np.float32(0.5)), Averaging(np.int64(2), delay=np.int32(1))
+    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule, averaging=averaging)
+    solver.run(3)
+    solver.save(tmp_path / "saved.npz")
+    assert Solver.load(tmp_path / "saved.npz").self_play.local_rule == DiscountedRegretMatching(1.0, 0.5)
+
+
+@pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
+def test_what_is_no_local_rule_is_refused(rule):
+    with pytest.raises(TypeError, match="local_rule must be an object with a method discounts"):
+        DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule)
+
+
+@pytest.mark.parametrize("factors", [[[np.nan, 0.0]], [[1.0]], [[np.inf, 1.0]], [1.0, 0.0]], ids=str)
+def test_factors_that_make_no_sense_are_refused(factors):
+    class Rule:
+        def discounts(self, iterations):
+            return np.array(factors)
+
+    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=Rule())
+    with pytest.raises(ValueError, match="gave no two finite factors"):
+        solver.run(1)
+    assert solver.iteration == 0
