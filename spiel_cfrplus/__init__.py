@@ -12,9 +12,11 @@ from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
+from spiel_cfrplus.locking import LockedGame, lock
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
-from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.roots import players_reach
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
 from spiel_cfrplus.solvers import (
     ALGORITHMS,
     CFRBRSolver,
@@ -46,6 +48,7 @@ __all__ = [
     "Learner",
     "LearningSolver",
     "LinearCFRSolver",
+    "LockedGame",
     "PredictiveCFRPlusSolver",
     "PredictiveCFRSolver",
     "PredictiveDiscountedCFRPlusSolver",
@@ -54,9 +57,12 @@ __all__ = [
     "StrategyProfile",
     "Treeplex",
     "compile_game",
+    "compile_subgame",
     "evaluate",
     "expected_values",
     "exploitability",
+    "lock",
     "nash_conv",
+    "players_reach",
     "read_policy",
 ]

@@ -1,6 +1,7 @@
-"""Walks a `pyspiel.Game` once and keeps its tree as flat arrays.
+"""Walks a `pyspiel.Game` once, or what is below some of its states, and keeps the tree as flat arrays.
 
-This is the only module that touches `pyspiel.State`. Everything that iterates works on arrays derived from a `GameTree`.
+This module and `roots` are the only ones that touch `pyspiel.State`. Everything that iterates works on arrays derived from a
+`GameTree`.
 
 Terms:
 
@@ -24,16 +25,18 @@ import dataclasses
 import functools
 import math
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_checks import check_game, no_information_states
 from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.roots import History, checked_roots, infostates_before, replay, root_distribution
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -53,11 +56,14 @@ class GameTree(Immutable):
 
     Attributes:
       game: the game that was walked.
+      roots: the histories, as tuples of action ids, of the states where the tree starts: the empty one for a whole game. If
+        there are several, history 0 is a chance move between them, whose "actions" are their numbers.
       parent: int32 (H,), the parent history; `NO_PARENT` at the root.
       action: int64 (H,), the action id that leads here from the parent; `NO_ACTION` at the root.
       actor: int8 (H,), the player to move, `CHANCE` or `TERMINAL`.
       infostate: int32 (H,), the infostate of a decision history, else `NO_INFOSTATE`.
       chance_probability: float64 (H,), probability of the chance move that leads here; 1 where the parent is not chance.
+        (Where play is locked, a player's move is one of chance; see `locking`.)
       terminal: int32 (Z,), the terminal histories, ascending.
       returns: float64 (Z, n), `State.returns()` of each terminal history, in game units.
       infostate_player: int8 (I,), whose infostate it is.
@@ -68,6 +74,7 @@ class GameTree(Immutable):
     """
 
     game: pyspiel.Game
+    roots: tuple[History, ...]
     parent: np.ndarray
     action: np.ndarray
     actor: np.ndarray
@@ -81,7 +88,14 @@ class GameTree(Immutable):
     legal_actions: np.ndarray
 
     def _summary(self) -> str:
-        return f"{self.game}, {self.num_histories} histories, {self.num_infostates} infostates"
+        return f"{self.game}{self.below_roots}, {self.num_histories} histories, {self.num_infostates} infostates"
+
+    @property
+    def below_roots(self) -> str:
+        """Where a sub-game starts, in words for a summary."""
+        if self.roots == ((),):
+            return ""
+        return f" below {list(self.roots[0])}" + f" and {len(self.roots) - 1} others" * (len(self.roots) > 1)
 
     @classmethod
     def from_game(cls, game: pyspiel.Game, *, max_histories: int | None = None, progress: bool = False) -> GameTree:
@@ -99,10 +113,33 @@ class GameTree(Immutable):
             `max_histories`.
         """
         check_game(game)
-        builder = _TreeBuilder(game, max_histories)
-        with progress_bar(progress, unit="histories") as advance:
-            builder.walk(advance)
-        return builder.finish()
+        return _TreeBuilder(game, ((),), max_histories).build(np.ones(1), progress)
+
+    @classmethod
+    def from_states(
+        cls,
+        states: pyspiel.State | Sequence[pyspiel.State],
+        reach: npt.ArrayLike | None = None,
+        *,
+        max_histories: int | None = None,
+        progress: bool = False,
+    ) -> GameTree:
+        """Walks what is below some states of a game; the states themselves are left as they are.
+
+        Args:
+          states: one state, or the k roots of a sub-game.
+          reach: every player's reach of each, see `roots.root_distribution`.
+          max_histories, progress: as for `from_game`.
+
+        Raises:
+          TypeError, ValueError: no states to start from, or no reach, see `roots`; or as for `from_game`.
+          ValueError: an infostate lies before a root as well as below one.
+        """
+        game, roots = checked_roots(states)
+        check_game(game)
+        tree = _TreeBuilder(game, roots, max_histories).build(root_distribution(game, roots, reach), progress)
+        _check_not_cut(tree)
+        return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles, unless OpenSpiel could not make the same game again from its pickle.
@@ -149,12 +186,14 @@ class GameTree(Immutable):
         return decisions[np.unique(self.infostate[decisions], return_index=True)[1]]
 
     def history_actions(self, history: int) -> tuple[int, ...]:
-        """The action ids that lead from the root to `history`, chance moves included."""
+        """The action ids that lead from the start of the game to `history`, chance moves included."""
         actions = []
         while self.parent[history] != NO_PARENT:
             actions.append(int(self.action[history]))
             history = self.parent[history]
-        return tuple(reversed(actions))
+        if len(self.roots) == 1:
+            return (*self.roots[0], *reversed(actions))
+        return (*self.roots[actions.pop()], *reversed(actions)) if actions else ()
 
     def states(self, histories: np.ndarray) -> Iterator[tuple[int, pyspiel.State]]:
         """Yields `(history, state)` for ascending `histories`, replaying each shared prefix once.
@@ -162,7 +201,7 @@ class GameTree(Immutable):
         The states are the caller's to keep: none is changed afterwards.
         """
         path = [0]
-        path_states = [self.game.new_initial_state()]
+        path_states = [replay(self.game, self.history_actions(0))]
         depth_on_path = {0: 0}
         for history in map(int, histories):
             descent = []
@@ -177,15 +216,21 @@ class GameTree(Immutable):
             for node in reversed(descent):
                 depth_on_path[node] = len(path)
                 path.append(node)
-                path_states.append(path_states[-1].child(int(self.action[node])))
+                path_states.append(self._child_state(path_states[-1], node))
             yield history, path_states[-1]
+
+    def _child_state(self, state: pyspiel.State, child: int) -> pyspiel.State:
+        if len(self.roots) > 1 and self.parent[child] == 0:
+            return replay(self.game, self.history_actions(child))
+        return state.child(int(self.action[child]))
 
 
 class _TreeBuilder:
     """Grows the arrays of a `GameTree` during the walk."""
 
-    def __init__(self, game: pyspiel.Game, max_histories: int | None):
+    def __init__(self, game: pyspiel.Game, roots: tuple[History, ...], max_histories: int | None):
         self._game = game
+        self._roots = roots
         self._max_histories = math.inf if max_histories is None else max_histories
         self._parent = array.array("i")
         self._action = array.array("q")
@@ -198,11 +243,22 @@ class _TreeBuilder:
         self._infostate_player = array.array("b")
         self._legal_actions: list[list[int]] = []
 
-    def walk(self, advance: Advance) -> None:
-        """Visits all histories in preorder; at most one state for each ply of the current path is alive."""
-        root = self._game.new_initial_state()
+    def build(self, root_probabilities: np.ndarray, progress: bool) -> GameTree:
+        """Walks what is below the roots, one after the other, whose probabilities are float64 (k,)."""
+        with progress_bar(progress, unit="histories") as advance:
+            if len(self._roots) == 1:
+                self._walk(replay(self._game, self._roots[0]), NO_PARENT, NO_ACTION, 1.0, advance)
+            else:
+                self._record(NO_PARENT, NO_ACTION, CHANCE, NO_INFOSTATE, 1.0)
+                for number, (root, probability) in enumerate(zip(self._roots, root_probabilities.tolist(), strict=True)):
+                    self._walk(replay(self._game, root), 0, number, probability, advance)
+        return self._finish()
+
+    def _walk(self, root: pyspiel.State, parent: int, action: int, probability: float, advance: Advance) -> None:
+        """Visits all histories from `root` on in preorder; at most one state for each ply of the current path is alive."""
+        number = len(self._parent)
         # Histories with children still to visit: state, number, edges to them with the next one last.
-        open_histories = [(root, 0, self._visit(root, NO_PARENT, NO_ACTION, 1.0))]
+        open_histories = [(root, number, self._visit(root, parent, action, probability))]
         while open_histories:
             state, history, edges = open_histories[-1]
             if len(edges) > 1:
@@ -239,12 +295,15 @@ class _TreeBuilder:
         else:
             self._visit_end(state, actor)
             edges = []
+        self._record(parent, action, actor, infostate, probability)
+        return edges
+
+    def _record(self, parent: int, action: int, actor: int, infostate: int, probability: float) -> None:
         self._parent.append(parent)
         self._action.append(action)
         self._actor.append(actor)
         self._infostate.append(infostate)
         self._chance_probability.append(probability)
-        return edges
 
     def _visit_end(self, state: pyspiel.State, actor: int) -> None:
         if actor != TERMINAL:
@@ -308,7 +367,7 @@ class _TreeBuilder:
                 "game skip the player or end"
             )
 
-    def finish(self) -> GameTree:
+    def _finish(self) -> GameTree:
         num_players = self._game.num_players()
         keys = [""] * len(self._legal_actions)
         for infostate_of_key in self._infostate_of_key:
@@ -316,6 +375,7 @@ class _TreeBuilder:
                 keys[infostate] = key
         tree = GameTree(
             game=self._game,
+            roots=self._roots,
             parent=frozen(self._parent, np.int32),
             action=frozen(self._action, np.int64),
             actor=frozen(self._actor, np.int8),
@@ -334,6 +394,17 @@ class _TreeBuilder:
 
 def _at(state: pyspiel.State) -> str:
     return f"{state.get_game()}, history {state.history()}:"
+
+
+def _check_not_cut(tree: GameTree) -> None:
+    below = set(zip(tree.infostate_player.tolist(), tree.infostate_keys, strict=True))
+    cut = infostates_before(tree.game, tree.roots) & below
+    if cut:
+        player, key = min(cut)
+        raise ValueError(
+            f"{tree.game}: infostate {key!r} of player {player} lies both before the roots of the sub-game and below them, but "
+            "has one policy; start from its first histories instead, or after them"
+        )
 
 
 def _check_returns(tree: GameTree) -> None:

@@ -80,8 +80,38 @@ class StrategyProfile(Immutable):
         """The player's sequence-form strategy, float64 (S_p,)."""
         return self.game.treeplexes[player].sequence_form(self.of_player(player))
 
+    def replaced(self, other: StrategyProfile) -> StrategyProfile:
+        """This profile, but at the infostates that `other` knows what `other` does there.
+
+        Puts the solution of a sub-game, or of a game with locked infostates, into a profile of the whole game; or, the other
+        way round, takes from a profile of the whole game what it does in a part.
+
+        Raises:
+          ValueError: neither game has all the infostates of the other, or actions differ.
+        """
+        if self.game.num_players != other.game.num_players:
+            raise ValueError(f"{self.game!r} and {other.game!r} have different numbers of players")
+        shared = [_shared_points(*pair) for pair in zip(self.game.treeplexes, other.game.treeplexes, strict=True)]
+        if sum(map(len, shared)) < min(self.game.num_infostates, other.game.num_infostates):
+            raise ValueError(f"neither of {self.game!r} and {other.game!r} has all the infostates of the other")
+        probabilities = self.probabilities.copy()
+        for player, points in enumerate(shared):
+            mine, theirs = self.game.treeplexes[player], other.game.treeplexes[player]
+            own = probabilities[self.game.player_slices[player]]
+            for point, their_point in points:
+                to, source = mine.sequences(point), theirs.sequences(their_point)
+                if (actions := mine.actions[to].tolist()) != (others := theirs.actions[source].tolist()):
+                    raise ValueError(
+                        f"player {player} has the actions {actions} at infostate {mine.infostate_keys[point]!r} of "
+                        f"{self.game!r}, but {others} in {other.game!r}"
+                    )
+                own[to] = other.of_player(player)[source]
+        return StrategyProfile(self.game, probabilities)
+
     def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
         """The profile as OpenSpiel's Python table; arrays, row order and lookup as `TabularPolicy(game)` builds them.
+
+        Of a part of a game, a sub-game or a locked one, the table has the rows of its infostates only; see `replaced`.
 
         The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array.
 
@@ -119,6 +149,15 @@ class StrategyProfile(Immutable):
                     raise ValueError(_shared_key_error(self.game.tree, key))
                 result[key] = pairs[treeplex.sequence_start[point] : treeplex.sequence_start[point + 1]]
         return result
+
+
+def _shared_points(treeplex: Treeplex, other: Treeplex) -> list[tuple[int, int]]:
+    """Pairs of the decision points of two treeplexes with the same string."""
+    return [
+        (point, other.decision_point_at[key])
+        for point, key in enumerate(treeplex.infostate_keys)
+        if key in other.decision_point_at
+    ]
 
 
 def _check_distributions(game: SequenceFormGame, treeplex: Treeplex, probabilities: np.ndarray) -> None:

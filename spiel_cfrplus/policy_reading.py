@@ -105,7 +105,7 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
     for point, key in enumerate(treeplex.infostate_keys):
         if key not in policy:
             raise ValueError(_missing(game, player, key))
-        _place(game, player, point, policy[key], probabilities)
+        place_answer(game, player, point, policy[key], probabilities)
     return probabilities
 
 
@@ -123,7 +123,7 @@ def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspi
             raise ValueError(f"{_missing(game, player, keys[point])} ({error!r})") from error
         own = slice(*treeplex.sequence_start[point : point + 2])
         before = probabilities[own].copy()
-        _place(game, player, point, answer, probabilities)
+        place_answer(game, player, point, answer, probabilities)
         if point in asked_at and not np.allclose(
             before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE, equal_nan=True
         ):
@@ -137,8 +137,12 @@ def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspi
     return probabilities
 
 
-def _place(game: SequenceFormGame, player: int, point: int, answer: Any, probabilities: np.ndarray) -> None:
-    """Writes the answer for a decision point; legal actions it leaves out have probability 0."""
+def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, probabilities: np.ndarray) -> None:
+    """Writes the answer for a decision point to the player's `probabilities`; legal actions it leaves out have probability 0.
+
+    Raises:
+      ValueError: no probabilities by action, an action twice, or an illegal one. Whether they are a distribution is not seen.
+    """
     treeplex = game.treeplexes[player]
     sequences = treeplex.sequences(point)
     key = treeplex.infostate_keys[point]

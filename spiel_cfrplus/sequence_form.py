@@ -21,6 +21,7 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus import _kernels
@@ -49,9 +50,8 @@ class SequenceFormGame(Immutable):
     payoffs: np.ndarray
 
     def _summary(self) -> str:
-        return (
-            f"{self.tree.game}, {self.num_infostates} infostates, {self.num_sequences} sequences, {len(self.payoffs)} payoffs"
-        )
+        sizes = f"{self.num_infostates} infostates, {self.num_sequences} sequences, {len(self.payoffs)} payoffs"
+        return f"{self.tree.game}{self.tree.below_roots}, {sizes}"
 
     @classmethod
     def from_tree(cls, tree: GameTree) -> SequenceFormGame:
@@ -168,6 +168,53 @@ def compile_game(
     if isinstance(game, SequenceFormGame):
         return game
     return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
+
+
+def compile_subgame(
+    states: pyspiel.State | Sequence[pyspiel.State],
+    reach: npt.ArrayLike | None = None,
+    *,
+    max_histories: int | None = None,
+    progress: bool = False,
+) -> SequenceFormGame:
+    """Walks and compiles what is below a state, or below several that some player cannot tell apart.
+
+    The result is a game like any other: solvers and evaluation take it as it is. Its infostates have the keys that they have in
+    the whole game, so that its policies can be put into policies of the whole game: `StrategyProfile.replaced`.
+
+    With several states chance moves first and picks state z with probability proportional to
+
+        (chance reach of z) * (product over players p of p's reach of z),
+
+    which is how likely z is under the play that `reach` comes from, given that play comes to one of the states. Chance reach
+    is read from the history. Values are in game units and conditional in this sense: times the sum of these products they are
+    what the sub-game adds to the values of the whole game. With one state reach changes nothing.
+
+    Brown and Sandholm 2017 ("Safe and nested subgame solving for imperfect-information games") call this *unsafe* solving: all
+    are taken to come here as `reach` says; where the new policy makes it worth somebody's while to come otherwise, the whole
+    may be more exploitable than before. An infostate that its own player never reaches, or chance and the others, has no weight
+    in the sub-game; its policy stays uniform. Give it a small reach if it is to be solved.
+
+    The states must be all that the players may be in: a player who knows the root though it should not plays another game.
+    That an infostate lies partly before the states, partly below them is an error.
+
+    Args:
+      states: one state, or k; none of which comes after another, chance nodes welcome. They are not changed.
+      reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path, as
+        `players_reach` computes it from a policy; or any multiple, player by player. 1 everywhere by default: the states are as
+        likely as chance made them.
+      max_histories, progress: as for `compile_game`.
+
+    Raises:
+      TypeError, ValueError: see `GameTree.from_states` and `SequenceFormGame.from_tree`.
+
+    >>> state = pyspiel.load_game("kuhn_poker").new_initial_state()
+    >>> for action in (0, 1, 0, 1):  # player 0 has the jack, player 1 the queen; pass, bet
+    ...     state.apply_action(action)
+    >>> compile_subgame(state).treeplexes[0].infostate_keys
+    ('0pb',)
+    """
+    return SequenceFormGame.from_tree(GameTree.from_states(states, reach, max_histories=max_histories, progress=progress))
 
 
 def _compile(tree: GameTree) -> SequenceFormGame:

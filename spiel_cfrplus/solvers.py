@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 import os
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
@@ -26,6 +26,7 @@ from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
+from spiel_cfrplus.policy_reading import read_policy
 from spiel_cfrplus.regret_minimizers.cfr import CFR
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
@@ -35,6 +36,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 )
 from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.warm_start import experience
 
 
 class Solver:
@@ -68,7 +70,7 @@ class Solver:
 
     @property
     def iteration(self) -> int:
-        """Iterations done."""
+        """Iterations done; those that a warm start stands for count."""
         return self.self_play.iteration
 
     @property
@@ -174,6 +176,28 @@ class CompiledSolver(Solver):
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
+
+    def warm_start(self, policy: Any, weight: int) -> None:
+        """Goes on from `policy` as if everybody had played it for `weight` iterations; before the first iteration.
+
+        Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
+        averages are too, where their player comes. What it takes to learn something else is told in the module `warm_start`.
+        A weight of 0 changes nothing.
+
+        Args:
+          policy: anything that `policy_reading.read_policy` understands.
+          weight: a number of iterations.
+
+        Raises:
+          TypeError: `weight` is not an integer, or `policy` is no policy.
+          ValueError: `weight` is negative, iterations have been done, or see `read_policy` and `warm_start.experience`; nothing
+            is changed.
+        """
+        weight, profile = checked_count(weight), read_policy(self.game, policy)
+        if self.iteration > 0:
+            raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
+        if weight > 0:
+            self.self_play.restore(experience(self.self_play, profile, weight))
 
 
 class CFRSolver(CompiledSolver):

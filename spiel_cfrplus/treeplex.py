@@ -40,7 +40,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -120,6 +121,11 @@ class Treeplex(Immutable):
         """int32 (S,), the decision point of each sequence; -1 for the empty sequence."""
         points = np.repeat(np.arange(self.num_decision_points), self.num_actions)
         return frozen(np.concatenate([[-1], points]), np.int32)
+
+    @functools.cached_property
+    def decision_point_at(self) -> Mapping[str, int]:
+        """The decision point of each information-state string; read-only."""
+        return types.MappingProxyType({key: point for point, key in enumerate(self.infostate_keys)})
 
     @functools.cached_property
     def arrays(self) -> _kernels.TreeplexArrays:

@@ -353,16 +353,17 @@ def mentions(*words: str) -> str:
 
 def tree_of(game: pyspiel.Game) -> Node:
     """The tree of a sequential game as its states tell it, by plain recursion."""
+    return tree_below(game.new_initial_state())
 
-    def visit(state: pyspiel.State) -> Node:
-        if state.is_terminal():
-            return End(state.returns())
-        children = {action: visit(state.child(action)) for action in state.legal_actions()}
-        if state.is_chance_node():
-            return Chance([probability for _, probability in state.chance_outcomes()], list(children.values()))
-        return Turn(state.current_player(), state.information_state_string(), children)
 
-    return visit(game.new_initial_state())
+def tree_below(state: pyspiel.State) -> Node:
+    """The same from a state on."""
+    if state.is_terminal():
+        return End(state.returns())
+    children = {action: tree_below(state.child(action)) for action in state.legal_actions()}
+    if state.is_chance_node():
+        return Chance([probability for _, probability in state.chance_outcomes()], list(children.values()))
+    return Turn(state.current_player(), state.information_state_string(), children)
 
 
 def scaled_game(game: pyspiel.Game, factor: float) -> pyspiel.Game:
