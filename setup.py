@@ -24,6 +24,6 @@ setuptools.setup(
         "open_spiel>=2.0",
         "tqdm>=4.60",
     ],
-    extras_require={"test": ["hypothesis>=6", "pytest>=8", "scipy>=1.10"]},
+    extras_require={"plot": ["matplotlib>=3.8"], "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "scipy>=1.10"]},
     entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus.command_line:main"]},
 )

@@ -4,13 +4,13 @@ python scripts/learners.py --output=docs/learners.md
 """
 
 import dataclasses
-import pathlib
 import sys
 from collections.abc import Iterator
 
 import numpy as np
 import pyspiel
 from absl import app, flags
+from pages import write_whole
 
 from spiel_cfrplus import LEARNERS, Learner, LearningSolver, SequenceFormGame, compile_game, evaluate
 from spiel_cfrplus.convergence import report_iterations
@@ -94,9 +94,7 @@ def main(arguments: list[str]) -> None:
         print(line, flush=True)
         lines.append(line + "\n")
     if FLAGS.output:
-        unfinished = pathlib.Path(FLAGS.output + ".tmp")
-        unfinished.write_text(PAGE.format(iterations=FLAGS.iterations, table="".join(lines)))
-        unfinished.replace(FLAGS.output)
+        write_whole(FLAGS.output, PAGE.format(iterations=FLAGS.iterations, table="".join(lines)))
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ import warnings
 import numpy as np
 import pyspiel
 from absl import app, flags
+from pages import write_whole
 
 import spiel_cfrplus
 from spiel_cfrplus.openspiel import cfr
@@ -322,9 +323,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"error: no game is called {', '.join(unknown)}")
     rows = sweep(names)
     if FLAGS.output:
-        unfinished = pathlib.Path(FLAGS.output + ".tmp")
-        unfinished.write_text(page(rows))
-        unfinished.replace(FLAGS.output)
+        write_whole(FLAGS.output, page(rows))
     sys.exit(any(row.outcome in FAILURES for row in rows))
 
 

@@ -19,6 +19,7 @@ from spiel_cfrplus.roots import players_reach
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
 from spiel_cfrplus.solvers import (
     ALGORITHMS,
+    CFRBRSolver,
     CFRPlusSolver,
     CFRSolver,
     DiscountedCFRPlusSolver,
@@ -37,6 +38,7 @@ __all__ = [
     "ALGORITHMS",
     "LEARNERS",
     "Averaging",
+    "CFRBRSolver",
     "CFRPlusSolver",
     "CFRSolver",
     "DiscountedCFRPlusSolver",

@@ -178,16 +178,18 @@ def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, rou
     """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
 
     Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
-    positive and what is negative in it is multiplied by the respective factor, and what is within rounding becomes zero.
+    positive and what is negative in it is multiplied by the respective factor. What is within rounding becomes zero, but for
+    what discounting has worn down to that: there the change is the smaller part.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
         utility[treeplexes.parent_sequence[j]] += value
         for s in range(start, stop):
-            regret = cumulative_regrets[s] + (utility[s] - value)
+            change = utility[s] - value
+            regret = cumulative_regrets[s] + change
             factor = positive_factor if regret > 0.0 else negative_factor
-            factor = factor if abs(regret) > rounding[start] else 0.0
+            factor = factor if abs(regret) > min(rounding[start], abs(change)) else 0.0
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             cumulative_regrets[s] = regret * factor + 0.0
 
@@ -202,16 +204,21 @@ def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, ut
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
         for s in range(start, stop):
-            regret = cumulative_regrets[s] + (utility[s] - value)
-            utility[s] = regret if abs(regret) > rounding[start] else 0.0
+            change = utility[s] - value
+            regret = cumulative_regrets[s] + change
+            utility[s] = regret if abs(regret) > min(rounding[start], abs(change)) else 0.0
 
 
 @jit
 def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
-    """`observe_utility`, and `predict_regrets` if `predictive`, in the learner's memory."""
+    """`observe_utility`, and unless `predictive` is None `predict_regrets`, in the learner's memory.
+
+    None is a type, so that each case is compiled on its own: a test inside the loops would cost a third of a small game's
+    speed.
+    """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
-    if predictive:
+    if predictive is not None:
         predict_regrets(treeplexes, player, policy, regrets, rounding, utility)
     learner.iteration[player] += 1
 
@@ -219,7 +226,7 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
 @jit
 def move_on(treeplexes, player, learner, predictive):
     """`next_strategy` in the learner's memory."""
-    table = learner.utility if predictive else learner.cumulative_regrets
+    table = learner.cumulative_regrets if predictive is None else learner.utility
     next_strategy(treeplexes, player, table, learner.policy, learner.reach)
 
 
@@ -259,7 +266,8 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
     Args:
       treeplexes, payoffs: the game.
       learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
-      alternating, predictive: bool.
+      alternating: bool.
+      predictive: True or None, see `learn`.
       first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
       discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
       weights: float64 (T,), weight in the average.

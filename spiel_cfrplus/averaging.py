@@ -2,7 +2,7 @@
 
 Iteration t = 1, 2, ... turns the strategies sigma^{t-1} into sigma^t; sigma^0 is uniform. After T iterations the output for
 player p is the average of T of its strategies in sequence form (that is: weighted by the player's own reach), with weight
-i ** power on the i-th of them. What the i-th one is depends on the convention:
+i ** power on the i-th of them (or later than that, with a `delay`). What the i-th one is depends on the convention:
 
 | convention    | player 0                | every other player      |
 |---------------|-------------------------|-------------------------|
@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 
 import numpy as np
 
@@ -58,24 +59,32 @@ def checked_weights(weights: np.ndarray, iterations: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class Averaging:
-    """Weights i ** power under one of the `CONVENTIONS`.
+    """Weights max(i - delay, 0) ** power under one of the `CONVENTIONS`, none for the first `delay`.
 
     Attributes:
       power: 0 for the uniform average of CFR, 1 for the linear average of CFR+; any finite number >= 0.
       convention: "paper" or "openspiel".
+      delay: iterations that are left out (Tammelin 2014 has CFR+ with a delay); as long as nothing is averaged, the average
+        policy is uniform.
 
     Raises:
-      ValueError: unknown convention, or a power that is negative or not finite.
+      TypeError: the delay is no integer.
+      ValueError: unknown convention, a power that is negative or not finite, or a negative delay.
     """
 
     power: float = 0.0
     convention: str = "paper"
+    delay: int = 0
 
     def __post_init__(self) -> None:
         if self.convention not in CONVENTIONS:
             raise ValueError(f"unknown averaging convention {self.convention!r}; choose one of {', '.join(CONVENTIONS)}")
         if not 0 <= self.power < math.inf:
             raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
+        if operator.index(self.delay) < 0:
+            raise ValueError(f"the averaging delay must be at least 0, got {self.delay}")
+        object.__setattr__(self, "power", float(self.power))  # whatever kind of number was given
+        object.__setattr__(self, "delay", operator.index(self.delay))
 
     def weights(self, iterations: np.ndarray) -> np.ndarray:
         """The weight that each of `iterations` (1, 2, ...) adds to the average, float64.
@@ -83,7 +92,8 @@ class Averaging:
         Raises:
           ValueError: a weight is too large to be summed.
         """
-        return checked_weights(powers(iterations, self.power), iterations)
+        averaged = np.asarray(iterations) > self.delay
+        return checked_weights(np.where(averaged, powers(np.maximum(iterations - self.delay, 1), self.power), 0.0), iterations)
 
     def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:
         """For each player the superscript of the first strategy that is averaged, 0 or 1, uint32 (n,)."""

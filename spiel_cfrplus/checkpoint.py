@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pathlib
-import secrets
 import zipfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus._files import whole_file
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.self_play import CompiledSelfPlay
@@ -46,7 +45,6 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
     rule = solver.self_play.local_rule
     if type(rule) not in _RULES.values():
         raise TypeError(f"cannot save {rule!r}; only {', '.join(_RULES)} can be restored")
-    path = pathlib.Path(path).resolve()  # what a link points to is replaced, not the link
     options = {
         "format": FORMAT,
         "solver": type(solver).__name__,
@@ -57,17 +55,9 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "game": str(solver.game.tree.game),
         "fingerprint": solver.game.fingerprint,
     }
-    temporary = path.with_name(f".checkpoint-{secrets.token_hex(8)}")
-    try:
-        with open(temporary, "xb") as file:
-            arrays: dict[str, Any] = solver.self_play.remember()
-            np.savez(file, options=np.array(json.dumps(options)), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    arrays: dict[str, Any] = solver.self_play.remember()
+    with whole_file(path) as file:
+        np.savez(file, options=np.array(json.dumps(options)), **arrays)
 
 
 def load(
@@ -101,6 +91,8 @@ def load(
             "Pass the game it was saved for as game="
         )
     kind, *parameters = options["local_rule"].values()
+    if kind not in _RULES:
+        raise ValueError(f"{path} has a local rule {kind!r}, this version knows {', '.join(_RULES)}")
     solver = solver_type(
         game,
         alternating=options["alternating"],

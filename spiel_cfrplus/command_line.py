@@ -1,8 +1,10 @@
 """The command line: solve a game and print how it goes.
 
     python scripts/run.py --game=leduc_poker --algorithm=cfr+ --iterations=1000
+    python scripts/run.py --game=leduc_poker --algorithm=cfr,cfr+ --plot=leduc.png
 
-Everything here is reading flags and printing; what is done is in `convergence`, `crosscheck` and the solvers.
+Everything here is reading flags and printing; what is done is in the solvers, `convergence`, `crosscheck`, `plotting` and
+`theory`.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import importlib
 import math
 import os
 import sys
-import tempfile
+import textwrap
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -25,10 +27,12 @@ from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, solvers
+from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, solvers
+from spiel_cfrplus._files import check_writable
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.theory import TheoryChecks, TheoryViolationError
 
 FLAGS = flags.FLAGS
 
@@ -36,7 +40,9 @@ importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Pyth
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
-flags.DEFINE_enum("algorithm", "cfr+", list(learners.LEARNERS), "What to run.")
+flags.DEFINE_list(
+    "algorithm", "cfr+", f"<{'|'.join(learners.LEARNERS)}>: What to run; several, with commas, run one after another."
+)
 flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
 flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
 flags.DEFINE_integer(
@@ -44,6 +50,7 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
+flags.DEFINE_integer("averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -52,16 +59,21 @@ flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most
 flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
+flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
+flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
 flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's own NashConv.")
 flags.DEFINE_boolean("crosscheck", False, "Run OpenSpiel's solver beside this one, compare, and solve nothing.")
 flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference that counts as agreement.", lower_bound=0)
 
 _NOT_WITH_CROSSCHECK = (
     "averaging",
+    "averaging_delay",
     "averaging_power",
     "cce",
+    "check_theory",
     "checkpoint",
     "last_iterate",
+    "plot",
     "print_freq",
     "step_size",
     "target_nash_conv",
@@ -72,8 +84,10 @@ _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
+_TITLE_WIDTH = 100
 
 _EXIT_DISAGREEMENT = 1
+_EXIT_VIOLATION = 1
 _EXIT_USAGE = 2
 _EXIT_OUTPUT = 74
 _EXIT_INTERRUPTED = 130
@@ -128,14 +142,13 @@ def _job(arguments: list[str]) -> int:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
     alternating = _alternating()
     _check_flags(alternating)
-    learner, average = _learner(), _averaging()
+    chosen = {learner: _averaging(learner) for learner in _learners()}
+    _check_plot()
     game = _load_game(FLAGS.game.strip(), FLAGS.players)
-    _check_checkpoint(alternating, average)
+    for learner, average in chosen.items():
+        _check_checkpoint(learner, alternating, average)
     compiled = _compile(game)
-    if FLAGS.crosscheck:
-        exit_code = _crosscheck(compiled, alternating)
-    else:
-        exit_code = _solve(_make_solver(compiled, learner, alternating, average))
+    exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve_all(compiled, chosen, alternating)
     sys.stdout.flush()
     return exit_code
 
@@ -154,32 +167,46 @@ def _check_flags(alternating: bool) -> None:
         value = FLAGS[name].value
         if value is not None and math.isnan(value):
             raise UsageError(f"--{name}=nan is not a number")
+    _check_algorithms()
     if FLAGS.crosscheck:
         for name in _NOT_WITH_CROSSCHECK:
             if FLAGS[name].present:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
         raise UsageError("--tolerance has no effect without --crosscheck")
-    for name, algorithms in (("crosscheck", crosscheck.COMPARABLE), ("checkpoint", tuple(solvers.ALGORITHMS))):
-        if FLAGS[name].value and FLAGS.algorithm not in algorithms:
-            raise UsageError(f"--{name} is for {', '.join(algorithms)}, not for {FLAGS.algorithm}")
     if FLAGS.cce and alternating:
         raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
     if FLAGS.cce and FLAGS.checkpoint:
         raise UsageError("--cce and --checkpoint do not go together: a checkpoint knows no regrets of the past")
 
 
-def _learner() -> learners.Learner:
+def _check_algorithms() -> None:
+    names = FLAGS.algorithm
+    if not names:
+        raise UsageError("--algorithm needs the name of an algorithm")
+    for name in names:
+        if name not in learners.LEARNERS:
+            raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(learners.LEARNERS)}>, or several with commas")
+        if names.count(name) > 1:
+            raise UsageError(f"--algorithm names {name} more than once")
+    for flag, algorithms in (("crosscheck", crosscheck.COMPARABLE), ("checkpoint", tuple(solvers.ALGORITHMS))):
+        if FLAGS[flag].value and len(names) > 1:
+            raise UsageError(f"--{flag} is for one algorithm at a time, not for {', '.join(names)}")
+        if FLAGS[flag].value and names[0] not in algorithms:
+            raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
+
+
+def _learners() -> list[learners.Learner]:
     try:
-        return learners.LEARNERS[FLAGS.algorithm].with_step_size(FLAGS.step_size)
+        return [learners.LEARNERS[name].with_step_size(FLAGS.step_size) for name in FLAGS.algorithm]
     except ValueError as error:
         raise UsageError(str(error)) from error
 
 
-def _averaging() -> averaging.Averaging:
-    power = _learner().averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
+def _averaging(learner: learners.Learner) -> averaging.Averaging:
+    power = learner.averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
     try:
-        average = averaging.Averaging(power, FLAGS.averaging)
+        average = averaging.Averaging(power, FLAGS.averaging, FLAGS.averaging_delay)
         average.weights(np.array([FLAGS.iterations or _DEFAULT_ITERATIONS]))
         return average
     except ValueError as error:
@@ -242,24 +269,33 @@ def _compile(game: pyspiel.Game) -> SequenceFormGame:
     return compiled
 
 
-def _check_checkpoint(alternating: bool, average: averaging.Averaging) -> None:
+def _check_plot() -> None:
+    """Finds out before any work whether the picture can be drawn."""
+    path = FLAGS.plot
+    if path is None:
+        return
+    try:
+        plotting.check_plot(path)
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(f"--plot={path}: {error}") from error
+    if FLAGS.checkpoint is not None and os.path.realpath(path) == os.path.realpath(FLAGS.checkpoint):
+        raise UsageError(f"--plot and --checkpoint are both to be written to {path}")
+
+
+def _check_checkpoint(learner: learners.Learner, alternating: bool, average: averaging.Averaging) -> None:
     """Finds out before any work whether the checkpoint can be resumed from, or written."""
     path = FLAGS.checkpoint
     if path is None:
         return
     if not path:
         raise UsageError("--checkpoint needs the name of a file")
-    folder = os.path.dirname(os.path.realpath(path))
     try:
-        tempfile.TemporaryFile(dir=folder).close()
-        if not os.path.lexists(path):
-            open(path, "xb").close()
-            os.unlink(path)
-        elif os.path.exists(path):
+        check_writable(path)
+        if os.path.exists(path):
             options, _ = checkpoint.read(path)
             saved = (options["algorithm"], options["alternating"], *options["averaging"].values())
-            if saved != (FLAGS.algorithm, alternating, average.power, average.convention):
-                names = "algorithm, alternating, averaging_power, averaging"
+            if saved != (learner.name, alternating, average.power, average.convention, average.delay):
+                names = "algorithm, alternating, averaging_power, averaging, averaging_delay"
                 raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
@@ -280,18 +316,66 @@ def _make_solver(
     return solver
 
 
-def _solve(solver: solvers.Solver) -> int:
-    """Runs the solver, prints its rows, checks its policy; returns the exit code."""
-    updates = "alternating" if solver.alternating else "simultaneous"
-    print(f"{solver.algorithm}, {updates} updates, {_policy_in_words(solver)}")
+def _solve_all(game: SequenceFormGame, chosen: Mapping[learners.Learner, averaging.Averaging], alternating: bool) -> int:
+    """Runs the algorithms one after another until one of them fails, draws their rows; returns the exit code."""
+    runs: dict[str, list[convergence.Row]] = {}
+    exit_code = 0
+    if FLAGS.plot is not None:
+        _load_kernels(game)
+    try:
+        for learner, average in chosen.items():
+            if runs:
+                print()
+            runs[learner.name] = []
+            exit_code = _solve(_make_solver(game, learner, alternating, average), runs[learner.name])
+            if exit_code != 0:
+                break
+        return exit_code
+    finally:
+        if FLAGS.plot is not None:  # whatever there is, however it ended
+            _plot(game, runs, alternating)
+
+
+def _load_kernels(game: SequenceFormGame) -> None:
+    """Has Numba load, or compile, what the runs share; otherwise the seconds of the first one would hold that."""
+    with contextlib.suppress(ValueError):  # which the run itself will tell
+        solver = solvers.CFRSolver(game)
+        solver.run(1)
+        convergence.measure(solver)
+
+
+def _plot(game: SequenceFormGame, runs: Mapping[str, Sequence[convergence.Row]], alternating: bool) -> None:
+    begun = {name: rows for name, rows in runs.items() if rows}
+    if begun:
+        policies = "last iterates" if FLAGS.last_iterate else "average policies"
+        name = textwrap.fill(str(game.tree.game).replace(",", ", "), _TITLE_WIDTH)
+        plotting.plot_convergence(begun, FLAGS.plot, title=f"{name}\n{_updates(alternating)}, {policies}")
+
+
+def _updates(alternating: bool) -> str:
+    return f"{'alternating' if alternating else 'simultaneous'} updates"
+
+
+def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
+    """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
+    print(f"{solver.algorithm}, {_updates(solver.alternating)}, {_policy_in_words(solver)}")
+    checks = TheoryChecks(solver) if FLAGS.check_theory else None
+    if checks is not None:
+        _print_statements(checks)
     print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}", end="")
     print(f" {'CCE gap':>13}" if FLAGS.cce else "")
     try:
-        for row in _rows(solver):
+        for row in _rows(solver, checks):
+            rows.append(row)
             _print_row(row)
+            if checks is not None:
+                _print_verdicts(checks)
             if FLAGS.checkpoint is not None:
                 solver.save(FLAGS.checkpoint)
         return _verify(solver) if FLAGS.verify else 0
+    except TheoryViolationError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _EXIT_VIOLATION
     except ValueError as error:  # such as numbers that leave the range of a float64
         raise UsageError(f"{solver.algorithm} cannot go on: {_first_line(error)}") from error
     except KeyboardInterrupt:
@@ -307,7 +391,7 @@ def _policy_in_words(solver: solvers.Solver) -> str:
     return f"averages by the {solver.averaging.convention} convention with weights t^{solver.averaging.power:g}"
 
 
-def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
+def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[convergence.Row]:
     num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
     if num_iterations <= 0:
         return [convergence.measure(solver, last_iterate=FLAGS.last_iterate)]
@@ -319,6 +403,7 @@ def _rows(solver: solvers.Solver) -> Iterable[convergence.Row]:
         time_limit=FLAGS.time_limit,
         last_iterate=FLAGS.last_iterate,
         progress=True,
+        run=None if checks is None else checks.run,
     )
 
 
@@ -330,6 +415,17 @@ def _print_row(row: convergence.Row) -> None:
         f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}"
         + f" {gap:>13}" * FLAGS.cce
     )
+    sys.stdout.flush()
+
+
+def _print_statements(checks: TheoryChecks) -> None:
+    for finding in checks.report():
+        print(f"{finding.statement.name}: {finding.statement.claim} ({finding.statement.source})")
+
+
+def _print_verdicts(checks: TheoryChecks) -> None:
+    for finding in checks.report():
+        tqdm.tqdm.write(f"{finding.statement.name:>25}: {finding.verdict}")
     sys.stdout.flush()
 
 
@@ -365,7 +461,7 @@ def _crosscheck(game: SequenceFormGame, alternating: bool) -> int:
     print("largest differences from OpenSpiel's solver, both with OpenSpiel's averaging:")
     print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15}")
     try:
-        comparisons = crosscheck.crosscheck(game, FLAGS.algorithm, num_iterations=num_iterations, alternating=alternating)
+        comparisons = crosscheck.crosscheck(game, FLAGS.algorithm[0], num_iterations=num_iterations, alternating=alternating)
     except ValueError as error:
         raise UsageError(str(error)) from error
     for row in comparisons:

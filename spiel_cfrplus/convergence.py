@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.progress import Advance, progress_bar
@@ -59,6 +59,7 @@ def convergence(
     time_limit: float | None = None,
     last_iterate: bool = False,
     progress: bool = False,
+    run: Callable[[int], object] | None = None,
 ) -> Iterator[Row]:
     """Runs `solver` for `num_iterations` more and yields rows, the last of them at the end.
 
@@ -70,9 +71,11 @@ def convergence(
       time_limit: stop after about this many seconds, with a row.
       last_iterate: rows are about the current policy instead of the average.
       progress: show a progress bar on standard error, if that is a terminal.
+      run: plays so many iterations of `solver`; `solver.run` by default, `TheoryChecks(solver).run` to check them as well.
 
     Raises:
-      ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN.
+      ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN; or, when rows are taken, `run` does not
+        move `solver` on.
     """
     for name, number in (("num_iterations", num_iterations), ("report_every", report_every)):
         if number is not None and number < 1:
@@ -80,11 +83,13 @@ def convergence(
     for name, limit in (("target_nash_conv", target_nash_conv), ("time_limit", time_limit)):
         if limit is not None and math.isnan(limit):
             raise ValueError(f"{name} is not a number")
-    return _rows(solver, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress)
+    run = solver.run if run is None else run
+    return _rows(solver, run, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress)
 
 
 def _rows(
     solver: Solver,
+    run: Callable[[int], object],
     num_iterations: int,
     report_every: int | None,
     target_nash_conv: float | None,
@@ -97,7 +102,7 @@ def _rows(
     reports = report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
     with progress_bar(progress, unit="iterations", total=num_iterations) as advance:
         for report in reports:
-            _run_until(solver, report, deadline, advance)
+            _run_until(solver, run, report, deadline, advance)
             row = measure(solver, time.perf_counter() - started, last_iterate)
             yield row
             reached = target_nash_conv is not None and row.nash_conv <= target_nash_conv
@@ -129,15 +134,17 @@ def report_iterations(done: int, last: int, every: int | None = None) -> Iterato
     yield last
 
 
-def _run_until(solver: Solver, iteration: int, deadline: float, advance: Advance) -> None:
+def _run_until(solver: Solver, run: Callable[[int], object], iteration: int, deadline: float, advance: Advance) -> None:
     """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
     block = 1
     while solver.iteration < iteration:
         started = time.perf_counter()
         if started >= deadline:
             return
-        num_iterations = min(block, iteration - solver.iteration)
-        solver.run(num_iterations)
+        done, num_iterations = solver.iteration, min(block, iteration - solver.iteration)
+        run(num_iterations)
+        if solver.iteration == done:
+            raise ValueError(f"run={run!r} does not move this solver on")
         advance(num_iterations)
         if time.perf_counter() - started < _SECONDS_PER_BLOCK:
             block *= 2

@@ -23,7 +23,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 # Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
@@ -174,15 +174,11 @@ class SelfPlay:
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""
-        return self._policies(self.strategies)
+        return self.game.behavioural_policies(self.strategies)
 
     def average_policy(self) -> np.ndarray:
         """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        return self._policies(self.cumulative_strategies)
-
-    def _policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
-        pairs = zip(self.game.treeplexes, strategies, strict=True)
-        return np.concatenate([treeplex.behavioural_policy(strategy) for treeplex, strategy in pairs])
+        return self.game.behavioural_policies(self.cumulative_strategies)
 
 
 class CompiledSelfPlay:
@@ -236,9 +232,9 @@ class CompiledSelfPlay:
                 self.game.payoff_arrays,
                 self.memory,
                 self.alternating,
-                self.optimistic,
+                self.optimistic or None,
                 self.averaging.first_averaged(self.game.num_players, self.alternating),
-                self.local_rule.discounts(iterations),
+                checked_discounts(self.local_rule, iterations),
                 self.averaging.weights(iterations),
             )
 

@@ -125,6 +125,14 @@ class SequenceFormGame(Immutable):
         digest.update(self.payoffs.tobytes())
         return digest.hexdigest()
 
+    def behavioural_policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
+        """The players' sequence-form strategies, or multiples of them, as behavioural policies, float64 (S,).
+
+        Uniform where a player does not come, see `Treeplex.behavioural_policy`.
+        """
+        pairs = zip(self.treeplexes, strategies, strict=True)
+        return np.concatenate([treeplex.behavioural_policy(strategy) for treeplex, strategy in pairs])
+
     def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> np.ndarray:
         """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).
 

@@ -23,9 +23,11 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
+from spiel_cfrplus.regret_minimizers.cfr import CFR
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
@@ -55,10 +57,10 @@ class Solver:
       algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`.
     """
 
-    self_play: SelfPlay | CompiledSelfPlay
+    self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay
     algorithm: str
 
-    def __init__(self, self_play: SelfPlay | CompiledSelfPlay):
+    def __init__(self, self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay):
         """Takes a session as it stands."""
         self.game = self_play.game
         self.self_play = self_play
@@ -166,11 +168,13 @@ class CompiledSolver(Solver):
           local_rule: another one than the algorithm's, such as discounts with other exponents.
 
         Raises:
-          TypeError: `averaging` is neither, or `alternating` is no bool.
+          TypeError: `averaging` is neither, `alternating` is no bool, or `local_rule` is none.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
         rule = self.local_rule if local_rule is None else local_rule
+        if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
+            raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
 
     def warm_start(self, policy: Any, weight: int) -> None:
@@ -290,6 +294,41 @@ class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
     local_rule = DiscountedRegretMatching(2.3, -math.inf)
     averaging_power = 5.0
     optimistic = True
+
+
+class CFRBRSolver(Solver):
+    """CFR-BR: each player learns by CFR against best responses to its own strategies; uniform average. Iterates in Python.
+
+    Johanson, Bard, Burch, Bowling 2012 ("Finding optimal abstract strategies in extensive-form games"); see
+    `best_response_play`. For two-player constant-sum games.
+    """
+
+    algorithm = "cfr-br"
+    self_play: BestResponsePlay
+
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        *,
+        averaging: str | Averaging = "paper",
+        local_rule: LocalRule | None = None,
+    ):
+        """Compiles the game if it is not yet compiled; nothing is played.
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          averaging: a convention, of which it makes no difference, for the uniform average; or an `Averaging`.
+          local_rule: regret matching by default.
+
+        Raises:
+          TypeError, ValueError: as for `CompiledSolver`, or not a two-player constant-sum game.
+        """
+        averaging, _ = checked_options(averaging, 0.0, False)
+        game = compile_game(game)
+        rule = RegretMatching() if local_rule is None else local_rule
+        pairs = zip(game.treeplexes, game.player_slices, strict=True)
+        minimizers = [CFR(treeplex, rule, rounding=game.rounding[own]) for treeplex, own in pairs]
+        super().__init__(BestResponsePlay(game, minimizers, averaging))
 
 
 def checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:

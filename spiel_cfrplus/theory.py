@@ -45,6 +45,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.monotone_updates import Update, at_infostates, lemma_2, theorem_5, theorem_6
 from spiel_cfrplus.policies import StrategyProfile
@@ -195,8 +196,14 @@ class TheoryChecks:
 
         Args:
           session: a solver, or self-play of any minimisers. Statements about the whole of a run do not apply if it has begun.
+
+        Raises:
+          TypeError: the players do not meet, as in CFR-BR.
         """
-        self.session = session.self_play if isinstance(session, Solver) else session
+        self_play = session.self_play if isinstance(session, Solver) else session
+        if isinstance(self_play, BestResponsePlay):
+            raise TypeError("the statements are about players who meet each other, not about CFR-BR")
+        self.session: SelfPlay | CompiledSelfPlay = self_play
         game = self.session.game
         self._begun = self._seen = self.session.iteration
         self._absolute = dataclasses.replace(game, payoffs=frozen(np.abs(game.payoffs), np.float64))

@@ -234,9 +234,16 @@ class Treeplex(Immutable):
 
     def best_value(self, utility: np.ndarray) -> float:
         """The largest x . utility over the sequence-form polytope."""
-        values = self._vector(utility)
-        _kernels.best_response(self.arrays, 0, values, np.empty(self.num_sequences))
-        return float(values[EMPTY_SEQUENCE])
+        return self._best_response(utility)[1]
+
+    def best_response(self, utility: np.ndarray) -> np.ndarray:
+        """A pure behavioural policy with the largest x . utility, float64 (S,); the first of the best actions at ties."""
+        return self._best_response(utility)[0]
+
+    def _best_response(self, utility: np.ndarray) -> tuple[np.ndarray, float]:
+        values, policy = self._vector(utility), np.ones(self.num_sequences)
+        _kernels.best_response(self.arrays, 0, values, policy)
+        return policy, float(values[EMPTY_SEQUENCE])
 
     def uniform_policy(self) -> np.ndarray:
         """The behavioural policy that plays each action of a decision point equally often, float64 (S,)."""

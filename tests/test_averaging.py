@@ -30,6 +30,37 @@ def test_weights_of_later_iterations_do_not_depend_on_where_a_run_starts():
 
 
 @pytest.mark.parametrize(
+    ("power", "delay", "expected"),
+    [(1, 2, [0, 0, 1, 2, 3]), (0, 2, [0, 0, 1, 1, 1]), (2, 3, [0, 0, 0, 1, 4]), (0, 9, [0] * 5), (1, 0, [1, 2, 3, 4, 5])],
+)
+def test_a_delay_leaves_the_first_iterations_out(power, delay, expected):
+    assert Averaging(power, delay=delay).weights(ITERATIONS).tolist() == expected
+
+
+def test_a_delayed_average_is_uniform_until_it_starts_and_then_of_what_came_since():
+    game = compile_game(GAMES["kuhn_poker"]())
+    solver = CFRPlusSolver(game, averaging=Averaging(1, "openspiel", delay=3))
+    uniform = solver.average_profile().probabilities
+    solver.run(3)
+    assert solver.average_profile().probabilities.tolist() == uniform.tolist()
+    assert np.isfinite(solver.nash_conv())
+    # The fourth and fifth iterations start from sigma^3 and sigma^4, with weights 1 and 2.
+    strategies = []
+    for _ in range(2):
+        strategies.append([solver.current_profile().sequence_form(player) for player in range(2)])
+        solver.run(1)
+    for player, treeplex in enumerate(game.treeplexes):
+        mean = strategies[0][player] + 2 * strategies[1][player]
+        assert solver.average_profile().of_player(player) == pytest.approx(treeplex.behavioural_policy(mean), rel=1e-14)
+
+
+@pytest.mark.parametrize(("delay", "error"), [(-1, ValueError), (1.5, TypeError), (None, TypeError)])
+def test_delays_that_make_no_sense_are_refused(delay, error):
+    with pytest.raises(error):
+        Averaging(delay=delay)
+
+
+@pytest.mark.parametrize(
     ("convention", "alternating", "expected"),
     [
         ("paper", True, [1, 0, 0]),

@@ -145,6 +145,17 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--crosscheck", "--averaging=paper"], ["--averaging has no effect with --crosscheck"]),
         (["--crosscheck", "--time_limit=5"], ["--time_limit has no effect with --crosscheck"]),
         (["--crosscheck", "--noverify"], ["--verify has no effect with --crosscheck"]),
+        (["--crosscheck", "--plot=x.png"], ["--plot has no effect with --crosscheck"]),
+        (["--crosscheck", "--check_theory"], ["--check_theory has no effect with --crosscheck"]),
+        (["--crosscheck", "--algorithm=cfr,cfr+"], ["--crosscheck is for one algorithm at a time, not for cfr, cfr+"]),
+        (["--checkpoint=x.npz", "--algorithm=cfr,cfr+"], ["--checkpoint is for one algorithm at a time, not for cfr, cfr+"]),
+        (["--algorithm=cfr,cfr-plus"], ["--algorithm=cfr-plus", "cfr|cfr+"]),
+        (["--algorithm=cfr+,cfr,cfr+"], ["--algorithm names cfr+ more than once"]),
+        (["--algorithm="], ["--algorithm needs the name of an algorithm"]),
+        (["--algorithm=cfr_hedge,cfr", "--step_size=1"], ["cfr takes no step size"]),
+        (["--plot=x.jpg"], ["--plot=x.jpg: ", "must end in one of .png, .pdf, .svg"]),
+        (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "No such file or directory"]),
+        (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint are both to be written to tests/../x.png"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
         (["--time_limit=nan"], ["--time_limit=nan is not a number"]),
@@ -311,9 +322,182 @@ def test_rows_without_number_take_no_memory():
 
 def test_averaging_reaches_learners_too():
     # As for the compiled solver of the same name.
-    for flags in (["--averaging=openspiel"], ["--averaging_power=3"]):
+    for flags in (["--averaging=openspiel"], ["--averaging_power=3", "--averaging_delay=2"]):
         numbers = [
             rows(run("--algorithm=cfr", "--simultaneous", "--iterations=5", "--noverify", *flags, *cce))[-1][2]
             for cce in ([], ["--cce"])
         ]
         assert numbers[0] == numbers[1]
+
+
+def run_with(program, *flags):
+    """The command after `program` has changed something in the package."""
+    return subprocess.run(
+        [sys.executable, "-c", program + "\ncommand_line.main()", *flags],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+
+
+# Prints what would be drawn.
+TELL = """
+from spiel_cfrplus import command_line, plotting
+
+def tell(runs, path, *, title):
+    drawn = {name: [(row.iteration, f"{row.nash_conv:.6e}") for row in rows] for name, rows in runs.items()}
+    print("drawn:", drawn, path, [title])
+
+plotting.plot_convergence = tell
+"""
+# All is forgotten after iteration 3, against Lemma 2.
+FORGET = """
+from spiel_cfrplus import command_line
+from spiel_cfrplus.self_play import CompiledSelfPlay
+
+play = CompiledSelfPlay.run
+
+def run(self, num_iterations):
+    play(self, num_iterations)
+    if self.iteration == 3:
+        self.memory.cumulative_regrets[:] = 0
+
+CompiledSelfPlay.run = run
+"""
+
+
+def test_several_algorithms_run_one_after_another():
+    # NashConv of Kuhn at 2 iterations in OpenSpiel's convention, exact, by an independent implementation.
+    result = run("--algorithm=cfr, cfr+", "--iterations=2", "--averaging=openspiel")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [row[0] for row in rows(result)] == [1, 2, 1, 2]
+    assert [row[2] for row in rows(result)[1::2]] == pytest.approx([13 / 24, 19 / 36], rel=1e-6)
+    assert re.findall(r"^(\S+), alternating updates, averages .* weights (\S+)$", result.stdout, re.MULTILINE) == [
+        ("cfr", "t^0"),
+        ("cfr+", "t^1"),
+    ]
+    assert len(verified(result)) == 4
+
+
+def test_rows_of_all_runs_are_drawn(tmp_path):
+    path = tmp_path / "runs.svg"
+    result = run("--algorithm=cfr+,optimistic_dilated_entropy", "--iterations=20", f"--plot={path}")
+    assert (result.returncode, result.stderr) == (0, "")
+    picture = path.read_text()
+    assert picture.endswith("</svg>\n")
+    # Text is drawn as curves, with comments that tell what they are.
+    for text in ("cfr+", "optimistic_dilated_entropy", "kuhn_poker()", "alternating updates, average policies", "seconds"):
+        assert f"<!-- {text} -->" in picture
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_drawn_is_what_was_printed(tmp_path):
+    path = str(tmp_path / "runs.png")
+    result = run_with(TELL, "--algorithm=cfr,pcfr+", "--iterations=10", f"--plot={path}", "--simultaneous", "--last_iterate")
+    assert (result.returncode, result.stderr) == (0, "")
+    printed = [(int(row[0]), f"{row[2]:.6e}") for row in rows(result)]
+    title = "kuhn_poker()\nsimultaneous updates, last iterates"
+    assert f"drawn: { {'cfr': printed[:4], 'pcfr+': printed[4:]} } {path} {[title]}" in result.stdout
+
+
+def test_ctrl_c_draws_what_there_is(tmp_path):
+    path = tmp_path / "interrupted.png"
+    process = subprocess.Popen(
+        command("--algorithm=cfr+,cfr", "--iterations=1000000000", f"--plot={path}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    while not process.stdout.readline().startswith("       100 "):
+        assert process.poll() is None
+    assert not path.exists()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.fullmatch(r"interrupted at iteration \d+\n", errors)
+    assert "cfr, alternating" not in output  # the second was not begun
+    assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
+
+
+def test_a_picture_needs_matplotlib_and_a_file(tmp_path):
+    (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')")
+    (tmp_path / "folder.png").mkdir()
+    without = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    for name, environment, words in (
+        ("picture.png", without, "pip install matplotlib"),
+        ("folder.png", None, "folder.png is a folder"),
+    ):
+        result = run(f"--plot={tmp_path / name}", env=environment)
+        assert (result.returncode, result.stdout) == (2, "")  # before any work
+        assert result.stderr.count("\n") == 1
+        assert words in result.stderr
+    assert not (tmp_path / "picture.png").exists()
+
+
+def statements(result):
+    """For every row the lines below it: what the papers' statements came to, by name."""
+    found = []
+    for line in result.stdout.splitlines():
+        if re.fullmatch(r"[-\d.e+ ]+", line):
+            found.append({})
+        elif match := re.fullmatch(r" +([a-z_\d]+): (.*)", line):
+            found[-1][match[1]] = match[2]
+    return found
+
+
+STATEMENTS = ["lemma_2", "theorem_5", "theorem_6", "identity", "cfr_plus_bound", "theorem_l8_2"]
+
+
+def test_every_row_is_followed_by_the_statements():
+    result = run("--check_theory", "--iterations=20")
+    assert (result.returncode, result.stderr) == (0, "")
+    found = statements(result)
+    assert [list(below) for below in found] == [STATEMENTS] * 5
+    for row, below in zip(rows(result), found, strict=True):
+        slack, nash_conv, bound = map(
+            float, re.match(r"slack (\S+) in iteration \d+ \(nash conv (\S+), bound (\S+)\)", below["cfr_plus_bound"]).groups()
+        )
+        # 12 infostates of 2 actions; returns are from -2 to 2.
+        assert bound == pytest.approx(2 * 12 * 4 * (2 / row[0]) ** 0.5, rel=1e-5)
+        assert nash_conv == pytest.approx(row[2], rel=1e-5)
+        assert slack == pytest.approx(bound - nash_conv, rel=1e-2)
+    assert "positive stored values never vanish (CFR+ paper, Lemma 2 and corollary)" in result.stdout
+
+
+def test_statements_that_do_not_apply_say_why():
+    result = run("--check_theory", "--algorithm=pcfr+,gradient_ascent,cfr", "--iterations=1")
+    assert (result.returncode, result.stderr) == (0, "")
+    predictive, ascent, cfr = statements(result)
+    assert list(predictive) == list(ascent) == list(cfr) == STATEMENTS
+    assert predictive["theorem_5"] == "does not apply: predictive strategies are not matched to the stored values alone"
+    assert ascent["theorem_6"] == "does not apply: not all players are CFR with regret matching"
+    assert cfr["cfr_plus_bound"] == "does not apply: it is proved for regret matching+"
+    for found in (predictive, ascent, cfr):
+        assert found["identity"].startswith("slack ")
+        assert found["theorem_l8_2"].startswith("slack ")
+
+
+def test_statements_about_a_resumed_run(tmp_path):
+    checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
+    run(checkpoint, "--iterations=7", "--noverify")
+    for iterations in (10, 10):  # the second time there is nothing left to do
+        result = run(checkpoint, "--check_theory", f"--iterations={iterations}")
+        assert (result.returncode, result.stderr) == (0, "")
+        (found,) = statements(result)
+        assert found["identity"] == found["cfr_plus_bound"] == "does not apply: the run had begun before the checks"
+        assert found["theorem_5"].startswith("no case yet" if "at iteration 10" in result.stdout else "slack ")
+    assert found["theorem_5"] == "no case yet"
+
+
+def test_a_violated_statement_ends_the_runs(tmp_path):
+    path = tmp_path / "picture.png"
+    result = run_with(FORGET, "--check_theory", "--algorithm=cfr+,cfr", "--iterations=10", f"--plot={path}")
+    assert result.returncode == 1
+    claim = r"error: CFR\+ paper, Lemma 2 and corollary, positive stored values never vanish"
+    assert re.fullmatch(claim + r": slack -\S+ at infostate '.*' of player 0 in iteration 3\n", result.stderr)
+    assert [row[0] for row in rows(result)] == [1, 2]
+    assert "cfr, alternating" not in result.stdout
+    assert path.read_bytes().endswith(b"IEND\xaeB`\x82")

@@ -8,6 +8,7 @@ import pytest
 
 from spiel_cfrplus import CFRPlusSolver, CFRSolver
 from spiel_cfrplus.convergence import convergence
+from spiel_cfrplus.theory import TheoryChecks
 
 KUHN = pyspiel.load_game("kuhn_poker")
 
@@ -74,3 +75,31 @@ def test_no_iteration_is_done_beyond_the_rows_taken():
 def test_numbers_that_make_no_sense_are_refused_at_once(arguments):
     with pytest.raises(ValueError, match="must be positive, got 0"):
         convergence(CFRSolver(KUHN), **arguments)
+
+
+def test_iterations_are_played_by_whatever_is_asked_to():
+    solver, played = CFRSolver(KUHN), []
+
+    def run(num_iterations):
+        played.append(num_iterations)
+        solver.run(num_iterations)
+
+    plain = list(convergence(CFRSolver(KUHN), 25))
+    assert [(row.iteration, row.nash_conv) for row in convergence(solver, 25, run=run)] == [
+        (row.iteration, row.nash_conv) for row in plain
+    ]
+    assert sum(played) == 25
+
+
+def test_statements_can_be_checked_on_the_way():
+    solver = CFRPlusSolver(KUHN)
+    checks = TheoryChecks(solver)
+    for row in convergence(solver, 20, run=checks.run):
+        *_, bound, _ = checks.report()
+        assert bound.iteration == row.iteration
+        assert bound.measured["nash_conv"] == pytest.approx(row.nash_conv, rel=1e-12)
+
+
+def test_play_of_another_solver_is_refused():
+    with pytest.raises(ValueError, match="does not move this solver on"):
+        next(convergence(CFRSolver(KUHN), 10, run=CFRSolver(KUHN).run))

@@ -58,8 +58,10 @@ def test_iterations_agree_with_the_slow_implementation_digit_by_digit(run, conve
         if row["t"] <= run["compare_digits_until"]:
             solver.run(row["t"] - solver.iteration)
             average, current = solver.evaluate(), evaluate(solver.game, solver.current_profile())
-            ours = {"nash_conv": average.nash_conv, "u0": average.values[0], "current_nash_conv": current.nash_conv}
-            assert {"t": solver.iteration, **ours} == pytest.approx(row, rel=1e-9, abs=1e-12)
+            ours = {"t": solver.iteration, "nash_conv": average.nash_conv, "current_nash_conv": current.nash_conv}
+            if "u0" in row:
+                ours["u0"] = average.values[0]
+            assert ours == pytest.approx(row, rel=1e-9, abs=1e-12)
 
 
 @runs(lambda run: run["exact_nash_conv"] != [])
@@ -72,10 +74,13 @@ def test_first_iterations_agree_with_rational_arithmetic(run, convention):
 
 @runs(lambda run: run["rows"][-1]["t"] > run["compare_digits_until"])
 def test_nash_conv_has_the_right_size_where_rounding_has_taken_over(run, convention):
+    # Linear CFR is the most sensitive: multiplying the payoffs of liars_dice_3 by 3, 5, 1/10 and other such numbers, which
+    # changes nothing but roundings, spreads its NashConv at t = 500 from 1.5e-4 to 1.6e-3.
+    factor = 4 if run["algorithm"] == "lcfr" else 2
     solver = start(run, convention)
     for row in run["rows"]:
         solver.run(row["t"] - solver.iteration)
-        assert 1 / 2 < solver.nash_conv() / row["nash_conv"] < 2
+        assert 1 / factor < solver.nash_conv() / row["nash_conv"] < factor
 
 
 # Game values.

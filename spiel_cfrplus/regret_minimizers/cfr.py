@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
 from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
 from spiel_cfrplus.treeplex import Treeplex
 
@@ -102,7 +102,7 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic)
+        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic or None)
         return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
@@ -112,8 +112,8 @@ class CFR:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
         self._memory.utility[:] = self.treeplex.checked_utility(utility)
-        ((positive, negative),) = self.local_rule.discounts(np.array([self.iteration + 1]))
-        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic, positive, negative)
+        ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
+        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative)
 
 
 class ComposedCFR:

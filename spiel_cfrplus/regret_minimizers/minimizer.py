@@ -171,7 +171,8 @@ class StepSizes:
         tuned = self._tune() if self._tuned else self.current
         self._last = np.where(before > 0, self.current, tuned)
         self.current = tuned
-        self._paid += self._last * error * error / 2
+        with np.errstate(over="ignore"):  # a fixed step may be any number
+            self._paid += self._last * error * error / 2
         return self._last
 
     def _tune(self) -> np.ndarray:

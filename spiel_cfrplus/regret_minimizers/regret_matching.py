@@ -26,6 +26,18 @@ class LocalRule(Protocol):
         """Positive and negative factor of each of `iterations` (1, 2, ...), float64 (T, 2)."""
 
 
+def checked_discounts(rule: LocalRule, iterations: np.ndarray) -> np.ndarray:
+    """The factors of `rule`, float64 (T, 2).
+
+    Raises:
+      ValueError: they have another shape, or are not finite.
+    """
+    factors = np.asarray(rule.discounts(iterations), np.float64)
+    if factors.shape != (len(iterations), 2) or not np.isfinite(factors).all():
+        raise ValueError(f"{rule!r} gave no two finite factors for each of {len(iterations)} iterations: {factors!r}")
+    return factors
+
+
 @dataclasses.dataclass(frozen=True)
 class RegretMatching:
     """Regret matching (Hart and Mas-Colell 2000; CFR+ paper, Eq. 1 and 4): tables are plain sums of regrets."""
@@ -62,6 +74,8 @@ class DiscountedRegretMatching:
     def __post_init__(self) -> None:
         if math.isnan(self.alpha) or math.isnan(self.beta):
             raise ValueError(f"the exponents of discounting must be numbers, got alpha={self.alpha}, beta={self.beta}")
+        for name in ("alpha", "beta"):  # whatever kind of number was given
+            object.__setattr__(self, name, float(getattr(self, name)))
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         return np.stack([self._discount(iterations, exponent) for exponent in (self.alpha, self.beta)], axis=1)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 from spiel_cfrplus._kernels import INDEX
 from spiel_cfrplus.regret_minimizers import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching
+from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, checked_discounts
 
 
 class Simplices:
@@ -139,9 +139,9 @@ class SimplexRegretMatching(PredictiveMinimizer):
 
     def _learn(self, utility: np.ndarray) -> None:
         regrets = self._regrets(utility)
-        ((positive, negative),) = self.rule.discounts(np.array([self.iteration]))
+        ((positive, negative),) = checked_discounts(self.rule, np.array([self.iteration]))
         table = self.cumulative_regrets + regrets
-        table[np.abs(table) <= self.rounding] = 0.0
+        table[np.abs(table) <= np.minimum(self.rounding, np.abs(regrets))] = 0.0
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
         self._paid = self._paid + self._due
         self._root = np.hypot(self._discounted_root, self._simplices.norm(regrets - self._predicted_regrets))
@@ -154,7 +154,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
             self._predicted_regrets = self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
-        table[np.abs(table) <= self.rounding] = 0.0
+        table[np.abs(table) <= np.minimum(self.rounding, np.abs(self._predicted_regrets))] = 0.0
         _kernels.match_simplices(self._simplices.starts, table, strategy)
         return strategy
 
