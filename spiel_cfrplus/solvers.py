@@ -117,6 +117,31 @@ class Solver:
         """NashConv of the average strategies, in game units."""
         return self.evaluate().nash_conv
 
+    def warm_start(self, policy: Any, weight: int) -> None:
+        """Goes on from `policy` as if everybody had played it for `weight` iterations; before the first iteration.
+
+        Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
+        averages are too, where their player comes. What it takes to learn something else is told in the module `warm_start`.
+        A weight of 0 changes nothing.
+
+        Args:
+          policy: anything that `policy_reading.read_policy` understands.
+          weight: a number of iterations.
+
+        Raises:
+          TypeError: `weight` is not an integer, or `policy` is no policy; or the minimisers are Python objects, of which nobody
+            knows what they would have learned.
+          ValueError: `weight` is negative, iterations have been done, or see `read_policy` and `warm_start.experience`; nothing
+            is changed.
+        """
+        weight, profile = checked_count(weight), read_policy(self.game, policy)
+        if not isinstance(self.self_play, CompiledSelfPlay):
+            raise TypeError(f"cannot warm-start {self.algorithm}, only solvers that are compiled as a whole")
+        if self.iteration > 0:
+            raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
+        if weight > 0:
+            self.self_play.restore(experience(self.self_play, profile, weight))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves tables and options for `load`; see `checkpoint.save`. Pickling works too, where the game can be pickled."""
         checkpoint.save(self, path)
@@ -176,28 +201,6 @@ class CompiledSolver(Solver):
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
-
-    def warm_start(self, policy: Any, weight: int) -> None:
-        """Goes on from `policy` as if everybody had played it for `weight` iterations; before the first iteration.
-
-        Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
-        averages are too, where their player comes. What it takes to learn something else is told in the module `warm_start`.
-        A weight of 0 changes nothing.
-
-        Args:
-          policy: anything that `policy_reading.read_policy` understands.
-          weight: a number of iterations.
-
-        Raises:
-          TypeError: `weight` is not an integer, or `policy` is no policy.
-          ValueError: `weight` is negative, iterations have been done, or see `read_policy` and `warm_start.experience`; nothing
-            is changed.
-        """
-        weight, profile = checked_count(weight), read_policy(self.game, policy)
-        if self.iteration > 0:
-            raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
-        if weight > 0:
-            self.self_play.restore(experience(self.self_play, profile, weight))
 
 
 class CFRSolver(CompiledSolver):

@@ -13,9 +13,11 @@ from games import GAMES, Chance, End, Turn, mentions
 
 from spiel_cfrplus import (
     ALGORITHMS,
+    LEARNERS,
     Averaging,
     CFRPlusSolver,
     CFRSolver,
+    LearningSolver,
     LinearCFRSolver,
     PredictiveCFRPlusSolver,
     SequenceFormGame,
@@ -344,6 +346,13 @@ def test_only_new_solvers_are_started(kuhn):
     with pytest.raises(ValueError, match="3 iterations"):
         started.warm_start(kuhn_policy(EQUILIBRIUM), 5)
     assert np.array_equal(solver.average_profile().probabilities, before)
+
+
+def test_learners_of_ones_own_are_refused(kuhn):
+    solver = LearningSolver(kuhn, LEARNERS["cfr+"])
+    with pytest.raises(TypeError, match=mentions("cannot warm-start cfr+", "compiled as a whole")):
+        solver.warm_start(kuhn_policy(EQUILIBRIUM), 5)
+    assert solver.iteration == 0
 
 
 def test_one_policy_object_may_start_many(kuhn):
