@@ -39,7 +39,9 @@ PAGE = """# The family, measured
 
 NashConv, in game units, of the average policy after 100, 1,000 and 10,000 iterations with alternating updates, and of the last
 policy after 10,000; the smallest number of each column is bold. An algorithm has its own weights of the average unless others
-stand beside it. [Which solver to choose](choosing.md) draws the conclusions. Made by
+stand beside it. In the battleship CFR starts in an equilibrium, which rounding leaves after some hundred or thousand iterations
+(see architecture.md, Numerics): its numbers after that are not the algorithms'. [Which solver to choose](choosing.md) draws the
+conclusions. Made by
 
 ```bash
 python scripts/variants.py --output=docs/variants.md
@@ -99,6 +101,9 @@ def main(arguments: list[str]) -> None:
     """Is called by absl with flags parsed."""
     if len(arguments) > 1:
         sys.exit(f"error: unexpected argument {arguments[1]!r}")
+    words = [title.split()[0].rstrip(",") for title in (*GAMES, MATRIX[0])]
+    if unknown := set(FLAGS.games or []) - set(words):
+        sys.exit(f"error: no game is called {', '.join(sorted(unknown))}; there are {', '.join(dict.fromkeys(words))}")
     tables = []
     for title, game in games():
         tables.append(table(title, game))

@@ -81,8 +81,8 @@ class Averaging:
             raise ValueError(f"unknown averaging convention {self.convention!r}; choose one of {', '.join(CONVENTIONS)}")
         if not 0 <= self.power < math.inf:
             raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
-        if operator.index(self.delay) < 0:
-            raise ValueError(f"the averaging delay must be at least 0, got {self.delay}")
+        if not 0 <= operator.index(self.delay) < 2**62:
+            raise ValueError(f"the averaging delay must be at least 0, and less than 2**62, got {self.delay}")
         object.__setattr__(self, "power", float(self.power))  # whatever kind of number was given
         object.__setattr__(self, "delay", operator.index(self.delay))
 
@@ -92,7 +92,8 @@ class Averaging:
         Raises:
           ValueError: a weight is too large to be summed.
         """
-        averaged = np.asarray(iterations) > self.delay
+        iterations = np.asarray(iterations)
+        averaged = iterations > self.delay
         return checked_weights(np.where(averaged, powers(np.maximum(iterations - self.delay, 1), self.power), 0.0), iterations)
 
     def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
-from spiel_cfrplus.self_play import checked_count
+from spiel_cfrplus.self_play import checked_count, next_strategy
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 
@@ -43,17 +43,18 @@ class BestResponsePlay:
         """Asks every minimiser for its first strategy.
 
         Raises:
-          ValueError: not a two-player constant-sum game, or not one minimiser for each player.
+          ValueError: not a two-player constant-sum game, not one minimiser for each player, or a strategy that is none of that
+            player's.
         """
         if not game.is_two_player_constant_sum:
             raise ValueError(f"CFR-BR is for two-player constant-sum games only, not for {game.tree.game}")
-        if len(minimizers) != 2:
+        if len(set(map(id, minimizers))) != 2:
             raise ValueError(f"expected two minimisers, got {minimizers!r}")
         self.game = game
         self.minimizers = tuple(minimizers)
         self.averaging = Averaging() if averaging is None else averaging
         self.iteration = 0
-        self.strategies = [minimizer.next_strategy() for minimizer in self.minimizers]
+        self.strategies = [next_strategy(game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
 
     def run(self, num_iterations: int) -> None:
@@ -63,7 +64,7 @@ class BestResponsePlay:
             for player, minimizer in enumerate(self.minimizers):
                 self.cumulative_strategies[player] += weight * self.strategies[player]
                 minimizer.observe_utility(self.game.payoff_gradient(player, self._answered(player)))
-                self.strategies[player] = minimizer.next_strategy()
+                self.strategies[player] = next_strategy(self.game, player, minimizer)
             self.iteration += 1
 
     def _answered(self, player: int) -> list[np.ndarray]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,12 @@ import pyspiel
 
 from spiel_cfrplus._files import whole_file
 from spiel_cfrplus.averaging import Averaging
-from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.regret_matching import (
+    DiscountedRegretMatching,
+    LocalRule,
+    RegretMatching,
+    RegretMatchingPlus,
+)
 from spiel_cfrplus.self_play import CompiledSelfPlay
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
@@ -27,7 +31,9 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 _ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
-_RULES = {rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)}
+_RULES: dict[str, Callable[..., LocalRule]] = {
+    rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
+}
 
 
 def save(solver: Solver, path: str | os.PathLike[str]) -> None:
@@ -90,14 +96,11 @@ def load(
             f"{path} was saved for another game, {options['game']}, than {game.tree.game}: their infostates or payoffs differ. "
             "Pass the game it was saved for as game="
         )
-    kind, *parameters = options["local_rule"].values()
-    if kind not in _RULES:
-        raise ValueError(f"{path} has a local rule {kind!r}, this version knows {', '.join(_RULES)}")
     solver = solver_type(
         game,
         alternating=options["alternating"],
         averaging=Averaging(**options["averaging"]),
-        local_rule=_RULES[kind](*parameters),
+        local_rule=local_rule(options),
     )
     solver.self_play.restore(arrays)
     return solver
@@ -110,17 +113,46 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
       OSError: the file cannot be read.
       ValueError: it is not a checkpoint.
     """
+    damaged = f"{path} is not a checkpoint of spiel_cfrplus, or is damaged"
     if os.path.exists(path) and not os.path.isfile(path):
-        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged (no regular file)")
+        raise ValueError(f"{damaged} (no regular file)")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in _ARRAYS if name in archive}
             options = json.loads(str(archive["options"]))
-    except (ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({error})") from error
-    if options.get("format") != FORMAT:
-        raise ValueError(f"{path} has checkpoint format {options.get('format')}, this version reads format {FORMAT}")
+        if options["format"] == FORMAT:
+            _check(options, arrays)
+    except OSError:
+        raise
+    except Exception as error:  # archives, texts and numbers can be wrong in many ways
+        raise ValueError(f"{damaged} ({error})") from error
+    if options["format"] != FORMAT:
+        raise ValueError(f"{path} has checkpoint format {options['format']}, this version reads format {FORMAT}")
     return options, arrays
+
+
+def local_rule(options: dict[str, Any]) -> LocalRule:
+    """The rule that the options of a checkpoint tell of."""
+    parameters = dict(options["local_rule"])
+    return _RULES[parameters.pop("kind")](**parameters)
+
+
+def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
+    kinds = {"solver": str, "algorithm": str, "alternating": bool, "averaging": dict, "local_rule": dict, "game": str}
+    for name, kind in (kinds | {"fingerprint": str}).items():
+        if not isinstance(options[name], kind):
+            raise TypeError(f"{name} is {options[name]!r}")
+    Averaging(**options["averaging"])
+    local_rule(options)
+    iteration = arrays["iteration"]
+    if iteration.dtype != np.int64 or iteration.min() < 0 or iteration.min() != iteration.max():
+        raise ValueError(f"iterations {iteration}")
+    for name in arrays.keys() - {"iteration"}:
+        if arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
+            raise ValueError(f"{name} with other than finite numbers")
+    if arrays["cumulative_policy"].min() < 0:
+        raise ValueError("cumulative_policy with negative numbers")
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:

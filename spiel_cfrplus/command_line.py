@@ -50,7 +50,9 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
-flags.DEFINE_integer("averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0)
+flags.DEFINE_integer(
+    "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
+)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -297,6 +299,8 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
             if saved != (learner.name, alternating, average.power, average.convention, average.delay):
                 names = "algorithm, alternating, averaging_power, averaging, averaging_delay"
                 raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
+            if checkpoint.local_rule(options) != solvers.ALGORITHMS[learner.name].local_rule:
+                raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -388,7 +392,9 @@ def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
 def _policy_in_words(solver: solvers.Solver) -> str:
     if FLAGS.last_iterate:
         return "last iterates"
-    return f"averages by the {solver.averaging.convention} convention with weights t^{solver.averaging.power:g}"
+    average = solver.averaging
+    base = f"(t - {average.delay})" if average.delay else "t"
+    return f"averages by the {average.convention} convention with weights {base}^{average.power:g}"
 
 
 def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[convergence.Row]:

@@ -57,6 +57,18 @@ def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
         yield np.arange(first, min(first + at_once, done + num_iterations + 1))
 
 
+def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimizer) -> np.ndarray:
+    """The player's next strategy: a copy, as what a minimiser returns may be an array that it goes on with.
+
+    Raises:
+      ValueError: it is no sequence-form strategy of the player's.
+    """
+    strategy = np.array(minimizer.next_strategy(), np.float64)
+    if problem := game.treeplexes[player].problem_with(strategy):
+        raise ValueError(f"{minimizer!r}, player {player} of {game.tree.game}, gave no sequence-form strategy: {problem}")
+    return strategy
+
+
 class SelfPlay:
     """The setup for any minimisers, written out; iterations run in Python.
 
@@ -99,7 +111,7 @@ class SelfPlay:
         self.averaging = Averaging() if averaging is None else averaging
         self.alternating = alternating
         self.iteration = 0
-        self.strategies = [self._next_strategy(player) for player in range(game.num_players)]
+        self.strategies = self._next_strategies()
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
         self.cumulative_utilities = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
         self.earned = np.zeros(game.num_players)
@@ -125,22 +137,16 @@ class SelfPlay:
             self.earned[player] += self.strategies[player] @ utility
             minimizer.observe_utility(utility)
             if self.alternating:
-                self.strategies[player] = self._next_strategy(player)
+                self.strategies[player] = next_strategy(self.game, player, self.minimizers[player])
         if not self.alternating:
-            self.strategies = [self._next_strategy(player) for player in range(self.game.num_players)]
+            self.strategies = [
+                next_strategy(self.game, player, self.minimizers[player]) for player in range(self.game.num_players)
+            ]
         self._average(1, weight)
         self.iteration += 1
 
-    def _next_strategy(self, player: int) -> np.ndarray:
-        """The player's next strategy: a copy, as what a minimiser returns may be an array that it goes on with."""
-        treeplex, minimizer = self.game.treeplexes[player], self.minimizers[player]
-        strategy = np.array(minimizer.next_strategy(), np.float64)
-        if problem := treeplex.problem_with(strategy):
-            raise ValueError(
-                f"{minimizer!r}, player {player} of {self.game.tree.game}, gave no sequence-form strategy after "
-                f"{self.iteration} iterations: {problem}"
-            )
-        return strategy
+    def _next_strategies(self) -> list[np.ndarray]:
+        return [next_strategy(self.game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
 
     def _average(self, which: int, weight: float) -> None:
         """Adds the current strategies to the averages of the players for whom it is time; see `Averaging.first_averaged`."""

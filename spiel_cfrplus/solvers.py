@@ -253,8 +253,8 @@ class DiscountedCFRSolver(CompiledSolver):
 class DiscountedCFRPlusSolver(CompiledSolver):
     """DCFR+: discounted regrets that do not become negative.
 
-    Xu, Li, Fu, Fu, Xing 2024 ("Minimizing weighted counterfactual regret with optimistic online mirror descent"): alpha = 3/2,
-    gamma = 4.
+    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024 ("Minimizing weighted counterfactual regret with optimistic online mirror descent"):
+    alpha = 3/2, gamma = 4.
     """
 
     algorithm = "dcfr+"
@@ -290,7 +290,7 @@ class PredictiveCFRPlusSolver(CompiledSolver):
 class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
     """PDCFR+: PCFR+ with discounted regrets.
 
-    Xu, Li, Fu, Fu, Xing 2024: alpha = 2.3, gamma = 5.
+    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024: alpha = 2.3, gamma = 5.
     """
 
     algorithm = "pdcfr+"

@@ -1,6 +1,7 @@
 """Saving, loading, pickling and copying solvers."""
 
 import copy
+import json
 import os
 import pickle
 
@@ -156,3 +157,50 @@ def test_averaging_of_another_class_is_not_saved_as_something_else(tmp_path):
 
     with pytest.raises(TypeError, match="cannot save"):
         CFRPlusSolver(KUHN, averaging=Delayed()).save(tmp_path / "solver.npz")
+
+
+def rewritten(path, *, options=None, **arrays):
+    """The checkpoint with other options or arrays."""
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive}
+    if options is not None:
+        kept["options"] = np.array(json.dumps(json.loads(str(kept["options"])) | options))
+    np.savez(path, **(kept | arrays))
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"options": {"averaging": [1, 2]}},
+        {"options": {"averaging": {"power": -1}}},
+        {"options": {"local_rule": "RegretMatching"}},
+        {"options": {"local_rule": {"kind": "Unknown"}}},
+        {"options": {"local_rule": {"kind": "RegretMatching", "alpha": 1}}},
+        {"options": {"game": 3}},
+        {"options": {"alternating": "yes"}},
+        {"cumulative_regrets": np.full(26, np.nan)},
+        {"cumulative_regrets": np.zeros(26, np.complex128)},
+        {"cumulative_policy": np.full(26, -1.0)},
+        {"iteration": np.array([-3, -3])},
+        {"iteration": np.array([3, 7])},
+        {"iteration": np.array([3.5, 3.5])},
+    ],
+    ids=str,
+)
+def test_what_save_would_not_have_written_is_refused(changes, tmp_path):
+    path = tmp_path / "saved.npz"
+    CFRPlusSolver(pyspiel.load_game("kuhn_poker")).save(path)
+    with pytest.raises(ValueError, match="is not a checkpoint of spiel_cfrplus, or is damaged"):
+        Solver.load(rewritten(path, **changes))
+
+
+@pytest.mark.parametrize("content", [b"", b"[1]", b"PK\x03\x04 and no more"])
+def test_other_files_are_refused(content, tmp_path):
+    path = tmp_path / "saved.npz"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is not a checkpoint of spiel_cfrplus, or is damaged"):
+        Solver.load(path)
+    np.save(path.with_suffix(".npy"), np.zeros(3))
+    with pytest.raises(ValueError, match="is not a checkpoint of spiel_cfrplus, or is damaged"):
+        Solver.load(path.with_suffix(".npy"))

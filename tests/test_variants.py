@@ -43,7 +43,7 @@ INF = math.inf
 EFG = compile_game(games.random_efg(1))
 
 # The averages' exponents as the papers give them: Burch, Moravcik, Schmid 2019 (CFR, CFR+); Brown, Sandholm 2019 (linear and
-# discounted CFR); Farina, Kroer, Sandholm 2021 (predictive CFR); Xu, Li, Fu, Fu, Xing 2024 (DCFR+ and PDCFR+).
+# discounted CFR); Farina, Kroer, Sandholm 2021 (predictive CFR); Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024 (DCFR+ and PDCFR+).
 POWERS = {"cfr": 0, "cfr+": 1, "lcfr": 1, "dcfr": 2, "dcfr+": 4, "pcfr": 2, "pcfr+": 2, "pdcfr+": 5}
 
 every_variant = pytest.mark.parametrize("name", ALGORITHMS)
