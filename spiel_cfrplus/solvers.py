@@ -54,7 +54,7 @@ class Solver:
     Attributes:
       game: the compiled game; give it to another solver to save the walk.
       self_play: the session that iterates: the players' regret minimisers and their memory.
-      algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`.
+      algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`, or "cfr-br".
     """
 
     self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay
