@@ -218,9 +218,7 @@ class ProjectedGradientAscent(SteppingMinimizer):
         """Starts uniform.
 
         Args:
-          num_actions: k, or one for each of several simplices.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
+          num_actions, step_size, optimistic: as for `Hedge`.
         """
         self._simplices = Simplices(num_actions)
         self._base = self._simplices.spread(1 / self._simplices.num_actions)

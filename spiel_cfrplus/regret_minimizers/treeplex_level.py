@@ -211,10 +211,7 @@ class DilatedEuclideanAscent(_DilatedAscent):
         """Starts from the uniform behavioural policy.
 
         Args:
-          treeplex: the decision problem.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
-          weights: positive, (J,); by default `strongly_convex_weights`.
+          treeplex, step_size, optimistic, weights: as for `DilatedEntropyAscent`.
         """
         self._base = treeplex.uniform_policy()
         super().__init__(treeplex, step_size, optimistic, weights, np.ones(treeplex.num_decision_points))
