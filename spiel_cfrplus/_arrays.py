@@ -20,6 +20,18 @@ def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
     return result
 
 
+def finite_vector(values: npt.ArrayLike, size: int, of_what: str = "") -> np.ndarray:
+    """A copy of `values`, float64 (size,).
+
+    Raises:
+      ValueError: wrong shape, or numbers that are not finite.
+    """
+    vector = np.array(values, np.float64)
+    if vector.shape != (size,) or not np.isfinite(vector).all():
+        raise ValueError(f"expected {size} finite numbers{of_what}, got {vector!r}")
+    return vector
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Immutable:
     """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""

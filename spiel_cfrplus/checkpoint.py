@@ -139,8 +139,8 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
-    kinds = {"solver": str, "algorithm": str, "alternating": bool, "averaging": dict, "local_rule": dict, "game": str}
-    for name, kind in (kinds | {"fingerprint": str}).items():
+    texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
+    for name, kind in {**texts, "alternating": bool, "averaging": dict, "local_rule": dict}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])

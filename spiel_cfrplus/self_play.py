@@ -137,11 +137,9 @@ class SelfPlay:
             self.earned[player] += self.strategies[player] @ utility
             minimizer.observe_utility(utility)
             if self.alternating:
-                self.strategies[player] = next_strategy(self.game, player, self.minimizers[player])
+                self.strategies[player] = next_strategy(self.game, player, minimizer)
         if not self.alternating:
-            self.strategies = [
-                next_strategy(self.game, player, self.minimizers[player]) for player in range(self.game.num_players)
-            ]
+            self.strategies = self._next_strategies()
         self._average(1, weight)
         self.iteration += 1
 
@@ -190,7 +188,7 @@ class SelfPlay:
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
-    Regrets within `SequenceFormGame.rounding` are read as none, so that exact ties of actions stay ties.
+    Stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of actions stay ties.
 
     Attributes:
       game: the compiled game.

@@ -47,7 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus._arrays import Immutable, finite_vector, frozen
 
 EMPTY_SEQUENCE = 0
 
@@ -227,10 +227,7 @@ class Treeplex(Immutable):
         Raises:
           ValueError: wrong shape, or numbers that are not finite.
         """
-        checked = np.array(utility, np.float64)
-        if checked.shape != (self.num_sequences,) or not np.isfinite(checked).all():
-            raise ValueError(f"expected {self.num_sequences} finite numbers, one for each sequence, got {checked!r}")
-        return checked
+        return finite_vector(utility, self.num_sequences, ", one for each sequence")
 
     def best_value(self, utility: np.ndarray) -> float:
         """The largest x . utility over the sequence-form polytope."""

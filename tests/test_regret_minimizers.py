@@ -133,6 +133,22 @@ def test_bad_utilities_are_refused_and_change_nothing(rule, utility):
     assert minimizer.iteration == 1
 
 
+@pytest.mark.parametrize("optimistic", [False, True])
+def test_factors_that_make_no_sense_change_nothing(optimistic):
+    class Failing(RegretMatching):
+        def discounts(self, iterations):
+            return np.ones((1, 2)) if iterations[0] < 3 else np.full((1, 2), np.nan)
+
+    minimizer = CFR(simplex(3), Failing(), optimistic=optimistic)
+    for utility in ([0, 3, 0, -6], [0, -1, 4, 2]):
+        minimizer.observe_utility(utility)
+    before = minimizer.next_strategy().tolist()
+    with pytest.raises(ValueError, match="gave no two finite factors"):
+        minimizer.observe_utility([0, 9, -9, 9])
+    assert minimizer.next_strategy().tolist() == before
+    assert minimizer.iteration == 2
+
+
 def play_by_hand(game: SequenceFormGame, rule: LocalRule, num_iterations: int, alternating: bool) -> list[np.ndarray]:
     """Self-play of CFR objects as the lecture writes it; returns the last strategies."""
     pairs = zip(game.treeplexes, game.player_slices, strict=True)

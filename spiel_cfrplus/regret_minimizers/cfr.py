@@ -109,10 +109,12 @@ class CFR:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
 
         Raises:
-          ValueError: wrong shape or numbers that are not finite; nothing is changed.
+          ValueError: wrong shape or numbers that are not finite, or factors of the local rule that make no sense; nothing is
+            changed.
         """
-        self._memory.utility[:] = self.treeplex.checked_utility(utility)
+        checked = self.treeplex.checked_utility(utility)
         ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
+        self._memory.utility[:] = checked
         _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative)
 
 
@@ -189,9 +191,9 @@ class ComposedCFR:
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
-        # Step 1: bottom-up, V[j] is the sum of b_j[a] (g[ja] + V[rho(j, a)]); these brackets are the counterfactual utilities.
         if not self._current:
             self.next_strategy()
+        # Step 1: bottom-up, V[j] is the sum of b_j[a] (g[ja] + V[rho(j, a)]); these brackets are the counterfactual utilities.
         values = self.treeplex.counterfactual_values(self._policy, self.treeplex.checked_utility(utility))
         self._current = False
         # Step 2: each R_j observes those of its decision point.

@@ -28,6 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfrplus._arrays import finite_vector
 from spiel_cfrplus._kernels import INDEX
 from spiel_cfrplus.regret_minimizers import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer
@@ -77,10 +78,7 @@ class Simplices:
         Raises:
           ValueError: wrong shape, or numbers that are not finite.
         """
-        checked = np.array(utility, np.float64)
-        if checked.shape != (self.dimension,) or not np.isfinite(checked).all():
-            raise ValueError(f"expected {self.dimension} finite numbers, got {utility!r}")
-        return checked
+        return finite_vector(utility, self.dimension)
 
 
 class SimplexRegretMatching(PredictiveMinimizer):
