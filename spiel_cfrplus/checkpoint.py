@@ -29,7 +29,7 @@ from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 if TYPE_CHECKING:
     from spiel_cfrplus.solvers import CompiledSolver, Solver
 
-FORMAT = 2
+FORMAT = 3
 _ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
 _RULES: dict[str, Callable[..., LocalRule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
@@ -56,6 +56,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "solver": type(solver).__name__,
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
+        "reduced": solver.self_play.reduction is not None,
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
@@ -101,6 +102,7 @@ def load(
         alternating=options["alternating"],
         averaging=Averaging(**options["averaging"]),
         local_rule=local_rule(options),
+        reduce=options["reduced"],
     )
     solver.self_play.restore(arrays)
     return solver
@@ -140,7 +142,7 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
     texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    for name, kind in {**texts, "alternating": bool, "averaging": dict, "local_rule": dict}.items():
+    for name, kind in {**texts, "alternating": bool, "reduced": bool, "averaging": dict, "local_rule": dict}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])
