@@ -15,11 +15,10 @@ from __future__ import annotations
 import copy
 import math
 import os
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
@@ -37,6 +36,9 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.warm_start import experience
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
 
 
 class Solver:
