@@ -1,6 +1,7 @@
 """Seconds from the start of a fresh process until it is of use; medians.
 
-* Imports: what `import spiel_cfrplus` adds to `import pyspiel`, and what Numba alone would add.
+* Imports: what `import spiel_cfrplus` adds to `import pyspiel`, what it adds with the first use of a name in it, which imports
+  the rest, and what Numba alone would add.
 * `python scripts/run.py --game=kuhn_poker` until it prints its first row and until it ends: with an empty Numba cache, so that
   the kernels are compiled first, and again with what is then in that cache.
 
@@ -23,6 +24,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 COMMAND = ("scripts/run.py", "--game=kuhn_poker")
 REQUIRED_SECONDS = {
     "import spiel_cfrplus": 0.5,
+    "import spiel_cfrplus, first use": 0.5,
     "import numba": "",
     "empty cache, first row": 15,
     "empty cache, end": 15,
@@ -41,9 +43,9 @@ def lines_of(*arguments: str, **environment: str) -> Iterator[str]:
         raise subprocess.CalledProcessError(process.returncode, command)
 
 
-def seconds_of_import(modules: str) -> float:
-    """How long a process takes that imports these modules, with commas between them, and does nothing."""
-    return seconds_of(list, lines_of("-c", f"import {modules}"))
+def seconds_of_script(script: str) -> float:
+    """How long a process takes that runs `script`."""
+    return seconds_of(list, lines_of("-c", script))
 
 
 def seconds_of_command(cache: str) -> list[float]:
@@ -57,10 +59,11 @@ def seconds_of_command(cache: str) -> list[float]:
 
 def measure() -> list[float]:
     """The times that `REQUIRED_SECONDS` names, once."""
-    alone = seconds_of_import("pyspiel")
-    imports = [seconds_of_import(f"pyspiel, {module}") - alone for module in ("spiel_cfrplus", "numba")]
+    alone = seconds_of_script("import pyspiel")
+    imports = ("import spiel_cfrplus", "import spiel_cfrplus; spiel_cfrplus.CFRPlusSolver", "import numba")
+    above = [seconds_of_script(f"import pyspiel; {more}") - alone for more in imports]
     with tempfile.TemporaryDirectory() as cache:
-        return [*imports, *seconds_of_command(cache), *seconds_of_command(cache)]
+        return [*above, *seconds_of_command(cache), *seconds_of_command(cache)]
 
 
 def main() -> None:
@@ -68,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=5, help="timed starts of each kind (default: %(default)s)")
     args = parser.parse_args()
-    seconds_of_import("pyspiel, spiel_cfrplus.command_line")
+    seconds_of_script("import spiel_cfrplus.command_line")
     times = zip(*[measure() for _ in range(args.repetitions)], strict=True)
     rows = [
         [name, f"{statistics.median(seconds):.2f}", required]
