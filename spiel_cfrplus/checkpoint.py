@@ -7,6 +7,7 @@ game, of which it knows the string and a fingerprint. Reading one executes nothi
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -158,6 +159,7 @@ def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
+    importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
     try:
         return pyspiel.load_game(game_string)
     except pyspiel.SpielError as error:

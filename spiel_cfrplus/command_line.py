@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import gc
 import importlib
 import math
 import os
@@ -106,6 +107,7 @@ class UsageError(Exception):
 
 def main() -> None:
     """Entry point of `scripts/run.py` and of the installed command."""
+    gc.freeze()  # What was imported stays; collections, those at exit too, need not look at all of Numba again.
     _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them

@@ -15,11 +15,10 @@ from __future__ import annotations
 import copy
 import math
 import os
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
@@ -39,7 +38,10 @@ from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count, w
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.warm_start import experience
 
-# Steps of an iteration so short that looking for symmetry does not pay: about those of a game of Kuhn poker with 20 cards.
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
+
+# With so few steps in an iteration (see `work_of_iteration`) looking for symmetry does not pay.
 _LEAST_WORK = 5_000
 
 
