@@ -57,6 +57,7 @@ flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -78,6 +79,7 @@ _NOT_WITH_CROSSCHECK = (
     "cce",
     "check_theory",
     "checkpoint",
+    "exact_ties",
     "last_iterate",
     "plot",
     "print_freq",
@@ -202,10 +204,10 @@ def _check_algorithms() -> None:
             raise UsageError(f"--{flag} is for one algorithm at a time, not for {', '.join(names)}")
         if FLAGS[flag].value and names[0] not in algorithms:
             raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
-    if FLAGS.reduce == "on" and FLAGS.cce:
-        raise UsageError("--reduce=on and --cce do not go together: regrets of play are summed over the whole game")
-    if FLAGS.reduce == "on" and (whole := [name for name in names if name not in solvers.ALGORITHMS]):
-        raise UsageError(f"--reduce=on is for {', '.join(solvers.ALGORITHMS)}, not for {whole[0]}")
+    in_python = [f"{name} with --cce" for name in names if FLAGS.cce] + [n for n in names if n not in solvers.ALGORITHMS]
+    for flag, asked in (("reduce=on", FLAGS.reduce == "on"), ("noexact_ties", not FLAGS.exact_ties)):
+        if asked and in_python:
+            raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
 
 
 def _learners() -> list[learners.Learner]:
@@ -313,6 +315,10 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
             if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
                 raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
+            if FLAGS.exact_ties != options["exact_ties"]:
+                raise UsageError(
+                    f"{path} was saved with --{'' if options['exact_ties'] else 'no'}exact_ties; pass the same flag"
+                )
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -323,8 +329,9 @@ def _make_solver(
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        reduce = _REDUCE[FLAGS.reduce]
-        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average, reduce=reduce)
+        return solvers.ALGORITHMS[learner.name](
+            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], exact_ties=FLAGS.exact_ties
+        )
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
     except ValueError as error:
