@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus import _kernels, _tree_kernels
+from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.recall import trace_sequences
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
@@ -221,15 +221,22 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     infostates_of = [np.flatnonzero(tree.infostate_player == player) for player in range(tree.num_players)]
     last_sequence, parent_sequence = trace_sequences(tree)
     end_sequences = last_sequence[tree.terminal]
+    del last_sequence  # large, as are all arrays over histories
     treeplexes = tuple(
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
         for player, infostates in enumerate(infostates_of)
     )
+    payoff_sequences, payoffs = _sum_by_rows(end_sequences, _chance_reach_of_ends(tree), tree.returns)
+    paid = np.any(payoffs != 0, axis=1)
+    if not paid.all():
+        payoff_sequences, payoffs = payoff_sequences[paid], payoffs[paid]
+    return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
+
+
+def _chance_reach_of_ends(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
     _kernels.chance_reach(tree.parent, tree.chance_probability, reach)
-    payoff_sequences, payoffs = _sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
-    paid = np.any(payoffs != 0, axis=1)
-    return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences[paid], np.int32), frozen(payoffs[paid], np.float64))
+    return reach[tree.terminal]
 
 
 def _make_treeplex(
@@ -250,42 +257,50 @@ def _make_treeplex(
     )
 
 
-def _sum_by_rows(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of `keys` in lexicographic order, and the sum of the `values` that belong to each.
+def _sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows of `keys` in lexicographic order, and the sum of the weighted rows of `values` that belong to each.
 
     Sums that are zero but for rounding are zero.
     """
     order = np.lexsort(keys.T[::-1])
-    starts = _run_starts(keys[order])
-    sums, magnitudes = (np.add.reduceat(summands[order], starts, axis=0) for summands in (values, np.abs(values)))
-    return keys[order[starts]], np.where(np.abs(sums) <= _kernels.ROUNDING * magnitudes, 0.0, sums)
+    starts = _run_starts(keys, order)
+    sums = np.empty((len(starts), values.shape[1]))
+    _tree_kernels.add_runs(order, np.append(starts, len(order)), weights, values, sums)
+    return keys[order[starts]], sums
 
 
-def _run_starts(rows: np.ndarray) -> np.ndarray:
-    """Where a run of equal rows starts."""
-    return np.flatnonzero(np.concatenate([[True], np.any(rows[1:] != rows[:-1], axis=1)]))
+def _run_starts(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Where a run of equal rows starts, if they are taken in this order; (0,) if there are none."""
+    is_start = np.zeros(len(order), bool)
+    is_start[:1] = True
+    for column in rows.T:  # one at a time, as the copies are large
+        in_order = column[order]
+        is_start[1:] |= in_order[1:] != in_order[:-1]
+    return np.flatnonzero(is_start)
 
 
 def _group_payoffs(game: SequenceFormGame) -> _kernels.PayoffArrays:
     """Per player: non-zero payoffs grouped by the tuple of the other players' sequences, then by own sequence."""
-    offsets = np.array([player_slice.start for player_slice in game.player_slices])
-    rows, starts, sequences, utilities = [], [], [], []
-    num_entries = 0
+    offsets = np.array([player_slice.start for player_slice in game.player_slices], _kernels.INDEX)
+    rows, starts = [], []
+    num_entries, stop = np.count_nonzero(game.payoffs), 0
+    entry_sequence, entry_utility = np.empty(num_entries, _kernels.INDEX), np.empty(num_entries)
     for player in range(game.num_players):
-        nonzero = game.payoffs[:, player] != 0
-        shared = game.payoff_sequences[nonzero] + offsets
-        own, opponents = shared[:, player], np.delete(shared, player, axis=1)
+        paid = np.flatnonzero(game.payoffs[:, player])
+        own = game.payoff_sequences[paid, player]
+        opponents = np.delete(game.payoff_sequences, player, axis=1)[paid]
         order = np.lexsort((own, *opponents.T[::-1]))
-        row_starts = _run_starts(opponents[order]) if len(order) else order
-        rows.append(opponents[order[row_starts]])
-        starts.append(num_entries + row_starts)
-        sequences.append(own[order])
-        utilities.append(game.payoffs[nonzero, player][order])
-        num_entries += len(order)
+        row_starts = _run_starts(opponents, order)
+        start, stop = stop, stop + len(order)
+        rows.append(opponents[order[row_starts]] + np.delete(offsets, player))
+        starts.append(start + row_starts)
+        entry_sequence[start:stop] = own[order]
+        entry_sequence[start:stop] += offsets[player]
+        entry_utility[start:stop] = game.payoffs[paid[order], player]
     return _kernels.PayoffArrays(
         player_block=frozen(np.cumsum([0, *map(len, rows)]), _kernels.INDEX),
         opponent_sequences=frozen(np.concatenate(rows), _kernels.INDEX),
         entry_start=frozen(np.concatenate([*starts, [num_entries]]), _kernels.INDEX),
-        entry_sequence=frozen(np.concatenate(sequences), _kernels.INDEX),
-        entry_utility=frozen(np.concatenate(utilities), np.float64),
+        entry_sequence=sealed(entry_sequence),
+        entry_utility=sealed(entry_utility),
     )

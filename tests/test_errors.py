@@ -80,7 +80,7 @@ def test_what_a_type_tells_is_refused_before_the_walk(load_game, words, monkeypa
     def walk(*arguments: object) -> None:
         raise AssertionError("the tree was walked")
 
-    monkeypatch.setattr(game_tree, "_TreeBuilder", walk)
+    monkeypatch.setattr(game_tree, "TreeWalk", walk)
     with pytest.raises(AssertionError, match="the tree was walked"):
         compile_game(GAMES["kuhn_poker"]())
     with pytest.raises(ValueError, match=mentions(*words)):

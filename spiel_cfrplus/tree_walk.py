@@ -1,0 +1,182 @@
+"""The walk through a game: every history is visited once and leaves one number.
+
+A tree in preorder is determined by how many children each history has, and how many that is, is known from the infostate or
+from the chance outcomes. So the walk keeps 4 bytes for each history, its infostate or that it is none; parents, actions and
+the rest follow from these, see `lay_out`. Nothing is kept as a Python object but what belongs to an infostate.
+"""
+
+from __future__ import annotations
+
+import array
+import math
+
+import pyspiel
+
+from spiel_cfrplus.game_checks import no_information_states
+from spiel_cfrplus.progress import Advance
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+# Histories are numbered with 32 bits, so this is a limit where none is set, and cannot be raised.
+MOST_HISTORIES = 2**31 - 1
+
+# Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
+_CHANCE_SUM_TOLERANCE = 1e-6
+_HISTORIES_PER_STEP = 1024
+
+
+class TreeWalk:
+    """What a walk has met so far; columns that grow, in the order of the visits.
+
+    Attributes:
+      nodes: int32, the infostate of each history, `CHANCE` or `TERMINAL`.
+      num_outcomes: int32, how many outcomes each chance history has.
+      outcomes, outcome_probabilities: int64 and float64, those of one chance history after another.
+      returns: float64, of one terminal history after another.
+      infostate_player: int8, whose each infostate is.
+      legal_actions: those of each infostate; equal lists are one list.
+    """
+
+    def __init__(self, game: pyspiel.Game, max_histories: int | None, advance: Advance):
+        """Starts a walk through `game`; `advance` hears of the histories visited, in lots."""
+        self._game = game
+        self._num_players = game.num_players()
+        self._advance = advance
+        self._limit = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
+        self._next_stop = min(_HISTORIES_PER_STEP, self._limit)
+        self.nodes = array.array("i")
+        self.num_outcomes = array.array("i")
+        self.outcomes = array.array("q")
+        self.outcome_probabilities = array.array("d")
+        self.returns = array.array("d")
+        self.infostate_player = array.array("b")
+        self.legal_actions: list[list[int]] = []
+        self._infostate_of_key: list[dict[str, int]] = [{} for _ in range(self._num_players)]
+        self._shared_lists: dict[tuple[int, ...], list[int]] = {}
+
+    def infostate_keys(self) -> tuple[str, ...]:
+        """The information-state string of each infostate."""
+        keys = [""] * len(self.legal_actions)
+        for infostate_of_key in self._infostate_of_key:
+            for key, infostate in infostate_of_key.items():
+                keys[infostate] = key
+        return tuple(keys)
+
+    def visit_chance_move(self, outcomes: list[tuple[int, float]]) -> list[int]:
+        """Records a chance history with these outcomes and their probabilities; returns the outcomes, the first one last."""
+        actions = [action for action, _ in outcomes]
+        self.nodes.append(CHANCE)
+        self.num_outcomes.append(len(actions))
+        self.outcomes.extend(actions)
+        self.outcome_probabilities.extend(probability for _, probability in outcomes)
+        actions.reverse()
+        return actions
+
+    def visit_all_below(self, root: pyspiel.State) -> None:
+        """Visits `root` and everything below in preorder; at most one state for each ply of the current path is alive."""
+        # Histories with children still to visit: the state, and the actions that lead to them with the next one last.
+        open_histories: list[tuple[pyspiel.State, list[int]]] = []
+        state, actions = root, self._visit(root)
+        while actions or open_histories:
+            if actions:
+                open_histories.append((state, actions))
+            state, left = open_histories[-1]
+            action = left.pop()
+            if left:
+                state = state.child(action)
+            else:  # nobody needs the state after its last child, which may take it over
+                open_histories.pop()
+                state.apply_action(action)
+            actions = self._visit(state)
+
+    def _visit(self, state: pyspiel.State) -> list[int]:
+        """Records a history and returns its actions, the first one last."""
+        if len(self.nodes) >= self._next_stop:
+            self._stop()
+        actor = state.current_player()
+        if 0 <= actor < self._num_players:
+            try:
+                key = state.information_state_string()
+            except (pyspiel.SpielError, NotImplementedError) as error:
+                raise no_information_states(self._game, error) from error
+            actions = state.legal_actions()
+            infostate = self._infostate_of_key[actor].get(key)
+            if infostate is None:
+                infostate = self._new_infostate(state, actor, key, actions)
+            elif self.legal_actions[infostate] != actions:
+                raise _different_actions(state, actor, key, actions, self.legal_actions[infostate])
+            self.nodes.append(infostate)
+            actions.reverse()
+            return actions
+        if actor == CHANCE:
+            return self._visit_chance(state)
+        self._visit_end(state, actor)
+        return []
+
+    def _stop(self) -> None:
+        """Says how far the walk is, every so many histories, and refuses those beyond the limit."""
+        if len(self.nodes) >= self._limit:
+            raise ValueError(
+                f"{self._game} has more than max_histories={self._limit} histories (counted {len(self.nodes) + 1} so far); "
+                "raise the limit or choose smaller game parameters"
+            )
+        self._advance(_HISTORIES_PER_STEP)
+        self._next_stop = min(len(self.nodes) + _HISTORIES_PER_STEP, self._limit)
+
+    def _visit_end(self, state: pyspiel.State, actor: int) -> None:
+        if actor != TERMINAL:
+            raise ValueError(
+                f"{_at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
+                "simultaneous moves with pyspiel.convert_to_turn_based(game)"
+            )
+        returns = state.returns()
+        try:
+            own_returns = array.array("d", returns)
+        except TypeError as error:
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not a list of numbers") from error
+        if len(own_returns) != self._num_players:
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not one number for each player")
+        self.nodes.append(TERMINAL)
+        self.returns += own_returns
+
+    def _visit_chance(self, state: pyspiel.State) -> list[int]:
+        outcomes = state.chance_outcomes()
+        if not outcomes:
+            raise ValueError(f"{_at(state)} chance is to move but there are no chance outcomes; mend chance_outcomes()")
+        total = math.fsum(probability for _, probability in outcomes)
+        if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
+            raise ValueError(
+                f"{_at(state)} the chance outcomes {outcomes} sum to {total} and are not a probability distribution; mend "
+                "chance_outcomes() of the game"
+            )
+        return self.visit_chance_move(outcomes)
+
+    def _new_infostate(self, state: pyspiel.State, player: int, key: str, actions: list[int]) -> int:
+        # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
+        if state.information_state_string() != key:
+            raise ValueError(
+                f"{_at(state)} information_state_string changes between two calls; it must be a function of the history"
+            )
+        if len(set(actions)) < len(actions):
+            raise ValueError(f"{_at(state)} player {player} has the legal actions {actions}, one of them twice")
+        if not actions:
+            raise ValueError(
+                f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
+                "game skip the player or end"
+            )
+        infostate = len(self.legal_actions)
+        self._infostate_of_key[player][key] = infostate
+        self.infostate_player.append(player)
+        self.legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
+        return infostate
+
+
+def _at(state: pyspiel.State) -> str:
+    return f"{state.get_game()}, history {state.history()}:"
+
+
+def _different_actions(state: pyspiel.State, player: int, key: str, here: list[int], elsewhere: list[int]) -> ValueError:
+    return ValueError(
+        f"{_at(state)} infostate {key!r} of player {player} has the legal actions {here} here, but {elsewhere} at another "
+        "history; information_state_string must tell them apart"
+    )
