@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -34,9 +33,8 @@ import pyspiel
 from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_checks import check_game
-from spiel_cfrplus.progress import progress_bar
 from spiel_cfrplus.roots import History, checked_roots, infostates_before, replay, root_distribution
-from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, TreeWalk
+from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, WalkRecord, walk_game
 
 NO_PARENT = -1
 NO_ACTION = -1
@@ -109,7 +107,51 @@ class GameTree(Immutable):
             `max_histories`.
         """
         check_game(game)
-        return _walk(game, ((),), np.ones(1), max_histories, progress)
+        return cls.from_record(game, ((),), walk_game(game, max_histories=max_histories, progress=progress))
+
+    @classmethod
+    def from_record(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
+        """Derives the tree from what a walk has met.
+
+        What leads to a history is an edge: one of the legal actions of an infostate or, numbered after all of these, one of the
+        outcomes of a chance history.
+
+        Raises:
+          ValueError: non-finite returns.
+        """
+        nodes = record.nodes
+        actor = nodes.astype(np.int8)
+        actor[nodes >= 0] = record.infostate_player[nodes[nodes >= 0]]
+        edge_start = np.cumsum(np.concatenate([[0], record.num_legal_actions, record.num_outcomes]), dtype=np.int32)
+        edge_action = _narrow(np.concatenate([record.legal_actions, record.outcomes]))
+        edge_probability = np.concatenate([np.ones(len(record.legal_actions)), record.outcome_probabilities])
+        group = np.where(actor == TERMINAL, np.int32(-1), nodes)
+        group[actor == CHANCE] = len(record.infostate_player) + np.arange(len(record.num_outcomes))
+
+        parent = np.full(len(nodes), NO_PARENT, np.int32)
+        action = np.full(len(nodes), NO_ACTION, edge_action.dtype)
+        chance_probability = np.ones(len(nodes))
+        _tree_kernels.lay_out(
+            group, edge_start, edge_action, edge_probability, np.empty_like(group), parent, action, chance_probability
+        )
+        del group
+        tree = cls(
+            game=game,
+            roots=roots,
+            parent=sealed(parent),
+            action=sealed(action),
+            actor=sealed(actor),
+            infostate=sealed(np.maximum(nodes, NO_INFOSTATE)),
+            chance_probability=sealed(chance_probability),
+            terminal=frozen(np.flatnonzero(actor == TERMINAL), np.int32),
+            returns=sealed(record.returns),
+            infostate_player=sealed(record.infostate_player),
+            infostate_keys=record.infostate_keys,
+            legal_action_start=frozen(edge_start[: len(record.infostate_player) + 1], np.int32),
+            legal_actions=sealed(record.legal_actions),
+        )
+        _check_returns(tree)
+        return tree
 
     @classmethod
     def from_states(
@@ -133,7 +175,10 @@ class GameTree(Immutable):
         """
         game, roots = checked_roots(states)
         check_game(game)
-        tree = _walk(game, roots, root_distribution(game, roots, reach), max_histories, progress)
+        probabilities = root_distribution(game, roots, reach).tolist()
+        tree = cls.from_record(
+            game, roots, walk_game(game, roots, probabilities, max_histories=max_histories, progress=progress)
+        )
         _check_not_cut(tree)
         return tree
 
@@ -219,67 +264,6 @@ class GameTree(Immutable):
         if len(self.roots) > 1 and self.parent[child] == 0:
             return replay(self.game, self.history_actions(child))
         return state.child(int(self.action[child]))
-
-
-def _walk(
-    game: pyspiel.Game,
-    roots: tuple[History, ...],
-    root_probabilities: np.ndarray,
-    max_histories: int | None,
-    progress: bool,
-) -> GameTree:
-    """Walks what is below the roots, one after the other, whose probabilities are float64 (k,)."""
-    with progress_bar(progress, unit="histories") as advance:
-        walk = TreeWalk(game, max_histories, advance)
-        if len(roots) > 1:
-            walk.visit_chance_move(list(enumerate(root_probabilities.tolist())))
-        for root in roots:
-            walk.visit_all_below(replay(game, root))
-    tree = _laid_out(game, roots, walk)
-    _check_returns(tree)
-    return tree
-
-
-def _laid_out(game: pyspiel.Game, roots: tuple[History, ...], walk: TreeWalk) -> GameTree:
-    """The tree that was walked; it takes over the memory of the walk.
-
-    What leads to a history is an edge: one of the legal actions of an infostate or, numbered after all of these, one of the
-    outcomes of a chance history.
-    """
-    nodes = np.frombuffer(walk.nodes, np.int32)
-    infostate_player = np.array(walk.infostate_player, np.int8)
-    actor = nodes.astype(np.int8)
-    actor[nodes >= 0] = infostate_player[nodes[nodes >= 0]]
-
-    legal_actions = np.fromiter(itertools.chain.from_iterable(walk.legal_actions), np.int64)
-    num_edges = np.concatenate([np.fromiter(map(len, walk.legal_actions), np.int32), walk.num_outcomes])
-    edge_start = np.concatenate([[0], np.cumsum(num_edges)]).astype(np.int32)
-    edge_action = _narrow(np.concatenate([legal_actions, walk.outcomes]).astype(np.int64))
-    edge_probability = np.concatenate([np.ones(len(legal_actions)), walk.outcome_probabilities])
-    group = np.where(actor == TERMINAL, np.int32(-1), nodes)
-    group[actor == CHANCE] = len(infostate_player) + np.arange(len(walk.num_outcomes))
-    parent = np.full(len(nodes), NO_PARENT, np.int32)
-    action = np.full(len(nodes), NO_ACTION, edge_action.dtype)
-    chance_probability = np.ones(len(nodes))
-    _tree_kernels.lay_out(
-        group, edge_start, edge_action, edge_probability, np.empty_like(group), parent, action, chance_probability
-    )
-    del group
-    return GameTree(
-        game=game,
-        roots=roots,
-        parent=sealed(parent),
-        action=sealed(action),
-        actor=sealed(actor),
-        infostate=sealed(np.maximum(nodes, NO_INFOSTATE, out=nodes)),
-        chance_probability=sealed(chance_probability),
-        terminal=frozen(np.flatnonzero(actor == TERMINAL), np.int32),
-        returns=sealed(np.frombuffer(walk.returns).reshape(-1, game.num_players())),
-        infostate_player=sealed(infostate_player),
-        infostate_keys=walk.infostate_keys(),
-        legal_action_start=frozen(edge_start[: len(infostate_player) + 1], np.int32),
-        legal_actions=sealed(legal_actions),
-    )
 
 
 def _narrow(actions: np.ndarray) -> np.ndarray:

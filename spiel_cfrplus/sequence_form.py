@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,6 +30,7 @@ from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.recall import trace_sequences
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
+from spiel_cfrplus.walk_cache import kept_tree
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -159,15 +161,28 @@ class SequenceFormGame(Immutable):
 
 
 def compile_game(
-    game: pyspiel.Game | SequenceFormGame, *, max_histories: int | None = None, progress: bool = False
+    game: pyspiel.Game | SequenceFormGame,
+    *,
+    max_histories: int | None = None,
+    progress: bool = False,
+    cache: str | os.PathLike[str] | None = None,
 ) -> SequenceFormGame:
     """Walks and compiles a game; one that is compiled already is returned as it is.
 
-    Args, errors: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
+    Args:
+      game: see `GameTree.from_game`, as for `max_histories` and `progress`.
+      cache: a directory for walks, to be made if there is none: the next time the game is read from there instead of walked.
+        See `walk_cache` for games that are not kept.
+
+    Raises:
+      OSError: the directory cannot be made, read or written.
+      TypeError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
     """
     if isinstance(game, SequenceFormGame):
         return game
-    return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
+    if cache is None:
+        return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
+    return SequenceFormGame.from_tree(kept_tree(game, cache, max_histories=max_histories, progress=progress))
 
 
 def compile_subgame(

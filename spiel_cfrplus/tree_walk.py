@@ -8,12 +8,17 @@ the rest follow from these, see `lay_out`. Nothing is kept as a Python object bu
 from __future__ import annotations
 
 import array
+import dataclasses
+import itertools
 import math
+from collections.abc import Sequence
 
+import numpy as np
 import pyspiel
 
 from spiel_cfrplus.game_checks import no_information_states
-from spiel_cfrplus.progress import Advance
+from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.roots import History, replay
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
@@ -25,17 +30,57 @@ _CHANCE_SUM_TOLERANCE = 1e-6
 _HISTORIES_PER_STEP = 1024
 
 
-class TreeWalk:
-    """What a walk has met so far; columns that grow, in the order of the visits.
+@dataclasses.dataclass(frozen=True, eq=False)
+class WalkRecord:
+    """All that a walk has met, in the order of the visits: H histories, C of them chance, Z terminal; I infostates, n players.
 
     Attributes:
-      nodes: int32, the infostate of each history, `CHANCE` or `TERMINAL`.
-      num_outcomes: int32, how many outcomes each chance history has.
-      outcomes, outcome_probabilities: int64 and float64, those of one chance history after another.
-      returns: float64, of one terminal history after another.
-      infostate_player: int8, whose each infostate is.
-      legal_actions: those of each infostate; equal lists are one list.
+      nodes: int32 (H,), the infostate of each history, `CHANCE` or `TERMINAL`.
+      num_outcomes: int32 (C,), how many outcomes each chance history has.
+      outcomes: int64, those of one chance history after another.
+      outcome_probabilities: float64, theirs.
+      returns: float64 (Z, n).
+      infostate_player: int8 (I,), whose each infostate is.
+      infostate_keys: tuple of I information-state strings.
+      num_legal_actions: int32 (I,).
+      legal_actions: int64, those of one infostate after another.
     """
+
+    nodes: np.ndarray
+    num_outcomes: np.ndarray
+    outcomes: np.ndarray
+    outcome_probabilities: np.ndarray
+    returns: np.ndarray
+    infostate_player: np.ndarray
+    infostate_keys: tuple[str, ...]
+    num_legal_actions: np.ndarray
+    legal_actions: np.ndarray
+
+
+def walk_game(
+    game: pyspiel.Game,
+    roots: Sequence[History] = ((),),
+    root_probabilities: Sequence[float] = (1.0,),
+    *,
+    max_histories: int | None = None,
+    progress: bool = False,
+) -> WalkRecord:
+    """Walks what is below the roots, one after the other; if there are several, a chance move between them comes first.
+
+    Raises:
+      ValueError: see `GameTree.from_game`.
+    """
+    with progress_bar(progress, unit="histories") as advance:
+        walk = TreeWalk(game, max_histories, advance)
+        if len(roots) > 1:
+            walk.visit_chance_move(list(enumerate(root_probabilities)))
+        for root in roots:
+            walk.visit_all_below(replay(game, root))
+    return walk.record()
+
+
+class TreeWalk:
+    """What a walk has met so far: the columns of a `WalkRecord`, growing."""
 
     def __init__(self, game: pyspiel.Game, max_histories: int | None, advance: Advance):
         """Starts a walk through `game`; `advance` hears of the histories visited, in lots."""
@@ -44,31 +89,41 @@ class TreeWalk:
         self._advance = advance
         self._limit = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
         self._next_stop = min(_HISTORIES_PER_STEP, self._limit)
-        self.nodes = array.array("i")
-        self.num_outcomes = array.array("i")
-        self.outcomes = array.array("q")
-        self.outcome_probabilities = array.array("d")
-        self.returns = array.array("d")
-        self.infostate_player = array.array("b")
-        self.legal_actions: list[list[int]] = []
+        self._nodes = array.array("i")
+        self._num_outcomes = array.array("i")
+        self._outcomes = array.array("q")
+        self._outcome_probabilities = array.array("d")
+        self._returns = array.array("d")
+        self._infostate_player = array.array("b")
+        self._legal_actions: list[list[int]] = []
         self._infostate_of_key: list[dict[str, int]] = [{} for _ in range(self._num_players)]
         self._shared_lists: dict[tuple[int, ...], list[int]] = {}
 
-    def infostate_keys(self) -> tuple[str, ...]:
-        """The information-state string of each infostate."""
-        keys = [""] * len(self.legal_actions)
+    def record(self) -> WalkRecord:
+        """What was met; takes over the memory of the columns."""
+        keys = [""] * len(self._legal_actions)
         for infostate_of_key in self._infostate_of_key:
             for key, infostate in infostate_of_key.items():
                 keys[infostate] = key
-        return tuple(keys)
+        return WalkRecord(
+            nodes=np.frombuffer(self._nodes, np.int32),
+            num_outcomes=np.array(self._num_outcomes, np.int32),
+            outcomes=np.array(self._outcomes, np.int64),
+            outcome_probabilities=np.array(self._outcome_probabilities, np.float64),
+            returns=np.frombuffer(self._returns, np.float64).reshape(-1, self._num_players),
+            infostate_player=np.array(self._infostate_player, np.int8),
+            infostate_keys=tuple(keys),
+            num_legal_actions=np.fromiter(map(len, self._legal_actions), np.int32, len(keys)),
+            legal_actions=np.fromiter(itertools.chain.from_iterable(self._legal_actions), np.int64),
+        )
 
     def visit_chance_move(self, outcomes: list[tuple[int, float]]) -> list[int]:
         """Records a chance history with these outcomes and their probabilities; returns the outcomes, the first one last."""
         actions = [action for action, _ in outcomes]
-        self.nodes.append(CHANCE)
-        self.num_outcomes.append(len(actions))
-        self.outcomes.extend(actions)
-        self.outcome_probabilities.extend(probability for _, probability in outcomes)
+        self._nodes.append(CHANCE)
+        self._num_outcomes.append(len(actions))
+        self._outcomes.extend(actions)
+        self._outcome_probabilities.extend(probability for _, probability in outcomes)
         actions.reverse()
         return actions
 
@@ -91,7 +146,7 @@ class TreeWalk:
 
     def _visit(self, state: pyspiel.State) -> list[int]:
         """Records a history and returns its actions, the first one last."""
-        if len(self.nodes) >= self._next_stop:
+        if len(self._nodes) >= self._next_stop:
             self._stop()
         actor = state.current_player()
         if 0 <= actor < self._num_players:
@@ -103,9 +158,9 @@ class TreeWalk:
             infostate = self._infostate_of_key[actor].get(key)
             if infostate is None:
                 infostate = self._new_infostate(state, actor, key, actions)
-            elif self.legal_actions[infostate] != actions:
-                raise _different_actions(state, actor, key, actions, self.legal_actions[infostate])
-            self.nodes.append(infostate)
+            elif self._legal_actions[infostate] != actions:
+                raise _different_actions(state, actor, key, actions, self._legal_actions[infostate])
+            self._nodes.append(infostate)
             actions.reverse()
             return actions
         if actor == CHANCE:
@@ -115,13 +170,10 @@ class TreeWalk:
 
     def _stop(self) -> None:
         """Says how far the walk is, every so many histories, and refuses those beyond the limit."""
-        if len(self.nodes) >= self._limit:
-            raise ValueError(
-                f"{self._game} has more than max_histories={self._limit} histories (counted {len(self.nodes) + 1} so far); "
-                "raise the limit or choose smaller game parameters"
-            )
+        if len(self._nodes) >= self._limit:
+            raise too_large(self._game, self._limit, len(self._nodes) + 1)
         self._advance(_HISTORIES_PER_STEP)
-        self._next_stop = min(len(self.nodes) + _HISTORIES_PER_STEP, self._limit)
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
 
     def _visit_end(self, state: pyspiel.State, actor: int) -> None:
         if actor != TERMINAL:
@@ -136,8 +188,8 @@ class TreeWalk:
             raise ValueError(f"{_at(state)} returns() are {returns!r}, not a list of numbers") from error
         if len(own_returns) != self._num_players:
             raise ValueError(f"{_at(state)} returns() are {returns!r}, not one number for each player")
-        self.nodes.append(TERMINAL)
-        self.returns += own_returns
+        self._nodes.append(TERMINAL)
+        self._returns += own_returns
 
     def _visit_chance(self, state: pyspiel.State) -> list[int]:
         outcomes = state.chance_outcomes()
@@ -164,11 +216,19 @@ class TreeWalk:
                 f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
                 "game skip the player or end"
             )
-        infostate = len(self.legal_actions)
+        infostate = len(self._legal_actions)
         self._infostate_of_key[player][key] = infostate
-        self.infostate_player.append(player)
-        self.legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
+        self._infostate_player.append(player)
+        self._legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
         return infostate
+
+
+def too_large(game: pyspiel.Game, max_histories: int, counted: int) -> ValueError:
+    """What to raise when a game has more histories than it may have."""
+    return ValueError(
+        f"{game} has more than max_histories={max_histories} histories (counted {counted} so far); raise the limit or choose "
+        "smaller game parameters"
+    )
 
 
 def _at(state: pyspiel.State) -> str:
