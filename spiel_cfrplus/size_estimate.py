@@ -9,7 +9,7 @@ many actions. Where there are more than `PROBES` of them, every kind gets an equ
 picks them. Whatever the kinds are, the estimate is unbiased; it is exact where no ply has more than `PROBES` histories, and
 where histories of a kind have as much below them. On the games of docs/large_games.md it is within 6 %.
 
-The draws come from a generator with a fixed seed: a game has one estimate.
+The draws come from a generator of their own, so that a game has the same estimate each time.
 
 >>> import pyspiel
 >>> estimate_size(pyspiel.load_game("kuhn_poker")).num_histories
@@ -40,7 +40,7 @@ _MOST_VISITS = 20_000
 
 # Peak memory while a game is compiled and solved; see benchmarks/large_games.py.
 _BYTES_PER_HISTORY, _BYTES_PER_HISTORY_AND_PLAYER = 45, 20
-_BYTES_PER_INFOSTATE = 450
+_BYTES_PER_INFOSTATE = 300
 
 # A history that was reached: the state, and how many of its ply it stands for.
 _Probe = tuple[pyspiel.State, float]
@@ -78,14 +78,18 @@ class SizeEstimate:
         return self.least_bytes + self.num_decisions * (_BYTES_PER_INFOSTATE + self.key_bytes)
 
 
-def estimate_size(game: pyspiel.Game) -> SizeEstimate:
+def estimate_size(game: pyspiel.Game, seed: int = 0) -> SizeEstimate:
     """Estimates how large the game is; looks at some ten thousand of its histories.
+
+    Args:
+      game: what `GameTree.from_game` takes.
+      seed: for the draws.
 
     Raises:
       TypeError, ValueError: the game cannot be walked, see `check_game`.
     """
     check_game(game)
-    generator = random.Random(0)
+    generator = random.Random(seed)
     histories, decisions, key_bytes, visits = 1.0, 0.0, 0.0, 1
     probes: list[_Probe] = [(game.new_initial_state(), 1.0)]
     while probes and histories <= MOST_HISTORIES and visits <= _MOST_VISITS:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.metadata
 import itertools
 import json
 import math
@@ -101,7 +100,7 @@ def is_kept(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
 def _identity(game: pyspiel.Game) -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "open_spiel": importlib.metadata.version("open_spiel"),
+        "open_spiel": pyspiel.__version__,
         "game": str(game),
         "parameters": repr(sorted(_all_parameters(game.get_parameters()), key=repr)),
     }
