@@ -23,7 +23,8 @@ from compile_cost import peak_megabytes
 
 import spiel_cfrplus
 from spiel_cfrplus import size_estimate
-from spiel_cfrplus.walk_cache import kept_tree, why_not_kept
+from spiel_cfrplus.game_checks import why_string_is_not_enough
+from spiel_cfrplus.walk_cache import kept_tree
 
 GAMES = ["liars_dice", "liars_dice(dice_sides=7)", "liars_dice(dice_sides=8)"]
 ITERATIONS_AT_ONCE = 10
@@ -117,7 +118,7 @@ def main() -> None:
     in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills Numba's cache
     for name in args.games:
         result = in_fresh_process(f"--nash_conv={args.nash_conv}", f"--seconds={args.seconds}", "--step", name)
-        if args.cache and why_not_kept(load(name)) is None:
+        if args.cache and why_string_is_not_enough(load(name)) is None:
             with tempfile.TemporaryDirectory() as directory:
                 result["walk_and_keep"] = in_fresh_process("--step", name, directory)["read"]
                 result["megabytes_on_disk"] = sum(entry.stat().st_size for entry in os.scandir(directory)) / 1e6

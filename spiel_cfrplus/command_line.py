@@ -62,6 +62,7 @@ flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most
 flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
 flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
+flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
 flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
 flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
@@ -271,7 +272,9 @@ def _compile(game: pyspiel.Game) -> SequenceFormGame:
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
-            compiled = compile_game(game, max_histories=FLAGS.max_histories, progress=True, cache=FLAGS.cache)
+            compiled = compile_game(
+                game, processes=FLAGS.processes, max_histories=FLAGS.max_histories, progress=True, cache=FLAGS.cache
+            )
     except ValueError as error:
         raise UsageError(str(error)) from error
     except OSError as error:

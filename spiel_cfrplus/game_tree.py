@@ -33,6 +33,7 @@ import pyspiel
 from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_checks import check_game
+from spiel_cfrplus.parallel_walk import walk_whole_game
 from spiel_cfrplus.roots import History, checked_roots, infostates_before, replay, root_distribution
 from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, WalkRecord, walk_game
 
@@ -92,11 +93,15 @@ class GameTree(Immutable):
         return f" below {list(self.roots[0])}" + f" and {len(self.roots) - 1} others" * (len(self.roots) > 1)
 
     @classmethod
-    def from_game(cls, game: pyspiel.Game, *, max_histories: int | None = None, progress: bool = False) -> GameTree:
+    def from_game(
+        cls, game: pyspiel.Game, *, processes: int = 1, max_histories: int | None = None, progress: bool = False
+    ) -> GameTree:
         """Walks the tree of `game`, with one state alive for each ply of the current path.
 
         Args:
           game: any sequential game with explicit or no chance that has information-state strings.
+          processes: how many share the walk, which changes nothing else; more than 1 for games that OpenSpiel can load back by
+            their string and that are part of OpenSpiel's own library.
           max_histories: refuse trees with more histories than this.
           progress: show a progress bar on standard error, if that is a terminal.
 
@@ -107,7 +112,8 @@ class GameTree(Immutable):
             `max_histories`.
         """
         check_game(game)
-        return cls.from_record(game, ((),), walk_game(game, max_histories=max_histories, progress=progress))
+        record = walk_whole_game(game, processes=processes, max_histories=max_histories, progress=progress)
+        return cls.from_record(game, ((),), record)
 
     @classmethod
     def from_record(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:

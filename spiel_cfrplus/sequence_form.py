@@ -163,6 +163,7 @@ class SequenceFormGame(Immutable):
 def compile_game(
     game: pyspiel.Game | SequenceFormGame,
     *,
+    processes: int = 1,
     max_histories: int | None = None,
     progress: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -170,7 +171,7 @@ def compile_game(
     """Walks and compiles a game; one that is compiled already is returned as it is.
 
     Args:
-      game: see `GameTree.from_game`, as for `max_histories` and `progress`.
+      game: see `GameTree.from_game`, as for `processes`, `max_histories` and `progress`.
       cache: a directory for walks, to be made if there is none: the next time the game is read from there instead of walked.
         See `walk_cache` for games that are not kept.
 
@@ -181,8 +182,10 @@ def compile_game(
     if isinstance(game, SequenceFormGame):
         return game
     if cache is None:
-        return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
-    return SequenceFormGame.from_tree(kept_tree(game, cache, max_histories=max_histories, progress=progress))
+        tree = GameTree.from_game(game, processes=processes, max_histories=max_histories, progress=progress)
+    else:
+        tree = kept_tree(game, cache, processes=processes, max_histories=max_histories, progress=progress)
+    return SequenceFormGame.from_tree(tree)
 
 
 def compile_subgame(

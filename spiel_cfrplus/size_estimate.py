@@ -32,7 +32,7 @@ from collections.abc import Sequence
 import pyspiel
 
 from spiel_cfrplus.game_checks import check_game
-from spiel_cfrplus.tree_walk import CHANCE, MOST_HISTORIES
+from spiel_cfrplus.tree_walk import MOST_HISTORIES, actions_of
 
 PROBES = 1000
 # Histories looked at in all: native games need some 5 microseconds for one, those in Python up to 50.
@@ -107,10 +107,7 @@ def estimate_size(game: pyspiel.Game, seed: int = 0) -> SizeEstimate:
 
 
 def _edges(state: pyspiel.State, number: int) -> list[_Edge]:
-    player = state.current_player()
-    if state.is_terminal():
-        return []
-    actions = [action for action, _ in state.chance_outcomes()] if player == CHANCE else state.legal_actions()
+    player, actions = state.current_player(), actions_of(state)
     return [(player, len(actions), place, number, action) for place, action in enumerate(actions)]
 
 

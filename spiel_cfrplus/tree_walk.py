@@ -99,6 +99,16 @@ class TreeWalk:
         self._infostate_of_key: list[dict[str, int]] = [{} for _ in range(self._num_players)]
         self._shared_lists: dict[tuple[int, ...], list[int]] = {}
 
+    @property
+    def num_histories(self) -> int:
+        """How many were met."""
+        return len(self._nodes)
+
+    @property
+    def num_infostates(self) -> int:
+        """How many were met."""
+        return len(self._legal_actions)
+
     def record(self) -> WalkRecord:
         """What was met; takes over the memory of the columns."""
         keys = [""] * len(self._legal_actions)
@@ -131,7 +141,7 @@ class TreeWalk:
         """Visits `root` and everything below in preorder; at most one state for each ply of the current path is alive."""
         # Histories with children still to visit: the state, and the actions that lead to them with the next one last.
         open_histories: list[tuple[pyspiel.State, list[int]]] = []
-        state, actions = root, self._visit(root)
+        state, actions = root, self.visit(root)
         while actions or open_histories:
             if actions:
                 open_histories.append((state, actions))
@@ -142,9 +152,9 @@ class TreeWalk:
             else:  # nobody needs the state after its last child, which may take it over
                 open_histories.pop()
                 state.apply_action(action)
-            actions = self._visit(state)
+            actions = self.visit(state)
 
-    def _visit(self, state: pyspiel.State) -> list[int]:
+    def visit(self, state: pyspiel.State) -> list[int]:
         """Records a history and returns its actions, the first one last."""
         if len(self._nodes) >= self._next_stop:
             self._stop()
@@ -167,6 +177,32 @@ class TreeWalk:
             return self._visit_chance(state)
         self._visit_end(state, actor)
         return []
+
+    def number_of(self, player: int, key: str, actions: list[int]) -> int | None:
+        """The number of an infostate, the next one if it is new; None if it is known with other legal actions."""
+        infostate = self._infostate_of_key[player].get(key)
+        if infostate is None:
+            return self._add_infostate(player, key, actions)
+        return infostate if self._legal_actions[infostate] == actions else None
+
+    def extend(
+        self,
+        nodes: np.ndarray,
+        num_outcomes: np.ndarray,
+        outcomes: np.ndarray,
+        outcome_probabilities: np.ndarray,
+        returns: np.ndarray,
+    ) -> None:
+        """Adds histories that another walk met, columns as in a `WalkRecord`, with the infostate numbers of this one."""
+        if len(self._nodes) + len(nodes) > self._limit:
+            raise too_large(self._game, self._limit, self._limit + 1)
+        self._nodes.frombytes(nodes.tobytes())
+        self._num_outcomes.frombytes(num_outcomes.tobytes())
+        self._outcomes.frombytes(outcomes.tobytes())
+        self._outcome_probabilities.frombytes(outcome_probabilities.tobytes())
+        self._returns.frombytes(returns.tobytes())
+        self._advance(len(nodes))
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
 
     def _stop(self) -> None:
         """Says how far the walk is, every so many histories, and refuses those beyond the limit."""
@@ -216,11 +252,19 @@ class TreeWalk:
                 f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
                 "game skip the player or end"
             )
+        return self._add_infostate(player, key, actions)
+
+    def _add_infostate(self, player: int, key: str, actions: list[int]) -> int:
         infostate = len(self._legal_actions)
         self._infostate_of_key[player][key] = infostate
         self._infostate_player.append(player)
         self._legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
         return infostate
+
+
+def actions_of(state: pyspiel.State) -> list[int]:
+    """What leads from a state to its children, in the order of the walk."""
+    return [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
 
 
 def too_large(game: pyspiel.Game, max_histories: int, counted: int) -> ValueError:

@@ -20,16 +20,17 @@ import os
 import pathlib
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cfrplus._files import check_writable, whole_file
-from spiel_cfrplus.game_checks import check_game
+from spiel_cfrplus.game_checks import all_parameters, check_game, why_string_is_not_enough
 from spiel_cfrplus.game_tree import GameTree
-from spiel_cfrplus.tree_walk import CHANCE, MOST_HISTORIES, TERMINAL, WalkRecord, too_large, walk_game
+from spiel_cfrplus.parallel_walk import walk_whole_game
+from spiel_cfrplus.tree_walk import CHANCE, MOST_HISTORIES, TERMINAL, WalkRecord, too_large
 
 FORMAT = 1
 _DTYPES = {
@@ -48,44 +49,6 @@ _DTYPES = {
 _PLAYS, _MOST_MOVES = 100, 10_000
 
 
-def why_not_kept(game: pyspiel.Game) -> str | None:
-    """Why walks through this game are not kept on disk, in words; None if they are."""
-    if not _is_native(game):
-        return "it is a Python or a matrix game, whose string does not tell its rules"
-    try:
-        same = str(pyspiel.load_game(str(game))) == str(game)
-    except (pyspiel.SpielError, RuntimeError, ValueError):
-        same = False
-    if not same:
-        return "OpenSpiel cannot load it back by its string"
-    parameters = list(_all_parameters(game.get_parameters()))
-    if any("file" in name for name, _ in parameters):
-        return "it is read from a file, which may change"
-    for _, value in parameters:
-        if isinstance(value, Mapping) and not _is_native(pyspiel.load_game(value["name"], _without_name(value))):
-            return f"it is made from {value['name']}, a Python or a matrix game, whose string does not tell its rules"
-    return None
-
-
-def _is_native(game: pyspiel.Game) -> bool:
-    """Whether the game's rules are part of OpenSpiel's own library."""
-    return type(game).__module__.partition(".")[0] == "pyspiel" and not isinstance(
-        game, pyspiel.NormalFormGame | pyspiel.TensorGame
-    )
-
-
-def _all_parameters(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The parameters, and those of games among them."""
-    for name, value in parameters.items():
-        yield name, value
-        if isinstance(value, Mapping):
-            yield from _all_parameters(value)
-
-
-def _without_name(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in parameters.items() if name != "name"}
-
-
 def record_path(game: pyspiel.Game, directory: str | os.PathLike[str]) -> pathlib.Path:
     """Where the walk through `game` is kept."""
     digest = hashlib.sha256(json.dumps(_identity(game), sort_keys=True).encode()).hexdigest()
@@ -94,7 +57,7 @@ def record_path(game: pyspiel.Game, directory: str | os.PathLike[str]) -> pathli
 
 def is_kept(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
     """Whether there is a record of the game, good or bad."""
-    return why_not_kept(game) is None and record_path(game, directory).exists()
+    return why_string_is_not_enough(game) is None and record_path(game, directory).exists()
 
 
 def _identity(game: pyspiel.Game) -> dict[str, Any]:
@@ -102,12 +65,17 @@ def _identity(game: pyspiel.Game) -> dict[str, Any]:
         "format": FORMAT,
         "open_spiel": pyspiel.__version__,
         "game": str(game),
-        "parameters": repr(sorted(_all_parameters(game.get_parameters()), key=repr)),
+        "parameters": repr(sorted(all_parameters(game.get_parameters()), key=repr)),
     }
 
 
 def kept_tree(
-    game: pyspiel.Game, directory: str | os.PathLike[str], *, max_histories: int | None = None, progress: bool = False
+    game: pyspiel.Game,
+    directory: str | os.PathLike[str],
+    *,
+    processes: int = 1,
+    max_histories: int | None = None,
+    progress: bool = False,
 ) -> GameTree:
     """The game's tree: from `directory` if its walk is kept there, else the game is walked, and the walk kept if it can be.
 
@@ -118,10 +86,10 @@ def kept_tree(
       TypeError, ValueError: as for `GameTree.from_game`.
     """
     check_game(game)
-    reason = why_not_kept(game)
+    reason = why_string_is_not_enough(game)
     if reason is not None:
         warnings.warn(f"{game} is not kept in {directory}: {reason}", stacklevel=3)
-        return GameTree.from_game(game, max_histories=max_histories, progress=progress)
+        return GameTree.from_game(game, processes=processes, max_histories=max_histories, progress=progress)
     path = record_path(game, directory)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():
@@ -130,7 +98,7 @@ def kept_tree(
         except _DamagedError as error:
             warnings.warn(f"{path} {error}; it is made anew", stacklevel=3)
     check_writable(path)
-    record = walk_game(game, max_histories=max_histories, progress=progress)
+    record = walk_whole_game(game, processes=processes, max_histories=max_histories, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
     try:
         _write(path, game, record)

@@ -556,3 +556,22 @@ def test_a_large_game_that_fits_is_no_reason_to_warn():
     result = run("--game=liars_dice(dice_sides=7)", "--max_histories=2000")
     assert "about 1.6e+06 histories" in result.stdout
     assert "warning" not in result.stderr
+
+
+def test_processes_share_the_walk_and_change_nothing_else():
+    alone, shared = (run("--game=leduc_poker", "--iterations=5", f"--processes={number}") for number in (1, 2))
+    assert (shared.returncode, shared.stderr) == (0, "")
+    assert [row[2:] for row in rows(shared)] == [row[2:] for row in rows(alone)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--processes=-2"], "-2 is not a positive integer"),
+        (["--processes=2", "--game=python_kuhn_poker"], "cannot be walked by several processes.*use processes=1"),
+    ],
+)
+def test_processes_that_cannot_be_are_a_usage_error(flags, words):
+    result = run(*flags)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(rf"error: .*{words}\n", result.stderr)
