@@ -5,7 +5,8 @@
 
 Each game has a fresh process. Bytes are the peak of its resident memory above what it was after the same work on kuhn_poker,
 per history: after the walk; after compiling; after the arrays that solvers iterate on were made, which is all of it; and after
-solving. Seconds are wall time; those of the processor stand beside them, as others may be using it too.
+solving. Seconds are wall time; those of the processor stand beside them, as others may be using it too (without those of the
+processes that share a walk).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def load(name: str) -> pyspiel.Game:
     return pyspiel.convert_to_turn_based(game) if is_simultaneous else game
 
 
-def measure_compiling(name: str, nash_conv: float, seconds: float) -> dict[str, object]:
+def measure_compiling(name: str, processes: int, nash_conv: float, seconds: float) -> dict[str, object]:
     """In a fresh process: what it takes to walk, compile and solve the game."""
     spiel_cfrplus.CFRPlusSolver(load("kuhn_poker")).run(1)
     warm = peak_megabytes()
@@ -65,7 +66,7 @@ def measure_compiling(name: str, nash_conv: float, seconds: float) -> dict[str, 
         result[step] = clock.lap() | {"peak_megabytes": peak, "bytes_per_history": peak * 1e6 / tree.num_histories}
         print(f"{name}: {step} {result[step]}", file=sys.stderr, flush=True)
 
-    tree = spiel_cfrplus.GameTree.from_game(game)
+    tree = spiel_cfrplus.GameTree.from_game(game, processes=processes)
     result |= {"histories": tree.num_histories, "infostates": tree.num_infostates}
     note("walk")
     compiled = spiel_cfrplus.SequenceFormGame.from_tree(tree)
@@ -107,17 +108,23 @@ def main() -> None:
     parser.add_argument("games", nargs="*", default=GAMES, help="as pyspiel.load_game takes them")
     parser.add_argument("--nash_conv", type=float, default=1e-3, help="solve to this (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="or for so long (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="to walk in (default: %(default)s)")
     parser.add_argument("--cache", action="store_true", help="also keep the walk on disk and read it back")
     parser.add_argument("--step", nargs="*", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.step:
         name, directory = args.step[0], args.step[1:]
-        result = measure_reading(name, *directory) if directory else measure_compiling(name, args.nash_conv, args.seconds)
+        result = (
+            measure_reading(name, *directory)
+            if directory
+            else measure_compiling(name, args.processes, args.nash_conv, args.seconds)
+        )
         print(json.dumps(result))
         return
     in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills Numba's cache
     for name in args.games:
-        result = in_fresh_process(f"--nash_conv={args.nash_conv}", f"--seconds={args.seconds}", "--step", name)
+        flags = [f"--{flag}={getattr(args, flag)}" for flag in ("processes", "nash_conv", "seconds")]
+        result = in_fresh_process(*flags, "--step", name)
         if args.cache and why_string_is_not_enough(load(name)) is None:
             with tempfile.TemporaryDirectory() as directory:
                 result["walk_and_keep"] = in_fresh_process("--step", name, directory)["read"]

@@ -27,8 +27,8 @@ from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, TreeWalk, WalkRecord, acti
 
 # More parts than processes, so that nobody waits long for the last one; but few, as each sends all its infostates, also those
 # that it shares with others.
-_PARTS_PER_PROCESS = 3
-_LEAST_ROOTS_PER_PART = 4
+_PARTS_PER_PROCESS = 2
+_LEAST_ROOTS_PER_PART = 6
 _DEEPEST_CUT = 30
 
 # What was met below one history after another: the record, and how many histories and infostates it had after each.
@@ -169,12 +169,14 @@ def _joined(game: pyspiel.Game, cut: int, parts: Iterator[_Part], walk: TreeWalk
 def _take_over(walk: TreeWalk, part: WalkRecord, num_histories: list[int], num_infostates: list[int]) -> Iterator[None]:
     """Adds to the walk what was met below the part's roots, one at each turn."""
     numbers = np.full(len(part.infostate_keys), -1, np.int32)  # of the part's infostates, in the walk
-    actions = np.split(part.legal_actions, np.cumsum(part.num_legal_actions)[:-1])
+    players, actions = part.infostate_player.tolist(), part.legal_actions.tolist()
+    action_start = np.concatenate([[0], np.cumsum(part.num_legal_actions)]).tolist()
     outcome_start = np.concatenate([[0], np.cumsum(part.num_outcomes)])
     history = infostate = chance = end = 0
     for next_history, next_infostate in zip(num_histories, num_infostates, strict=True):
         for new in range(infostate, next_infostate):
-            number = walk.number_of(int(part.infostate_player[new]), part.infostate_keys[new], actions[new].tolist())
+            own_actions = actions[action_start[new] : action_start[new + 1]]
+            number = walk.number_of(players[new], part.infostate_keys[new], own_actions)
             if number is None:
                 raise _PartError
             numbers[new] = number

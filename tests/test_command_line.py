@@ -552,6 +552,12 @@ def test_nothing_is_said_about_the_size_of_a_small_game():
     assert "GB" not in run("--game=leduc_poker", "--iterations=1").stdout
 
 
+def test_a_large_game_is_verified_on_demand_only():
+    result = run("--game=liars_dice(dice_sides=7)", "--iterations=1")
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[-1].startswith("not verified with OpenSpiel")
+
+
 def test_a_large_game_that_fits_is_no_reason_to_warn():
     result = run("--game=liars_dice(dice_sides=7)", "--max_histories=2000")
     assert "about 1.6e+06 histories" in result.stdout
