@@ -14,10 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import pyspiel
 from compile_cost import peak_megabytes
@@ -102,6 +105,50 @@ def in_fresh_process(*arguments: str) -> dict[str, object]:
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
+HEADER = [
+    *(
+        "game",
+        "histories",
+        "estimate",
+        "infostates",
+        "payoffs",
+        "walk, s",
+        "us/history",
+        "compile, s",
+        "all, bytes/history",
+        "all, GB",
+    ),
+    *("iterations", "NashConv", "solve, s"),
+]
+
+
+def row(result: dict[str, Any]) -> list[str]:
+    """A line of the table: seconds are the processor's, memory is that after solving."""
+    seconds = {step: result[step]["processor_seconds"] for step in ("walk", "compile", "arrays", "solve")}
+    histories = result["histories"]
+    return [
+        f"`{result['game']}`",
+        f"{histories:,}",
+        f"{result['estimated_histories'] / histories - 1:+.1%}",
+        f"{result['infostates']:,}",
+        f"{result['payoffs']:,}",
+        f"{seconds['walk']:.1f}",
+        f"{seconds['walk'] / histories * 1e6:.1f}",
+        f"{seconds['compile'] + seconds['arrays']:.1f}",
+        f"{result['solve']['bytes_per_history']:.0f}",
+        f"{result['solve']['peak_megabytes'] / 1000:.1f}",
+        f"{result['iterations']}",
+        f"{result['nash_conv']:.1e}",
+        f"{seconds['solve']:.1f}",
+    ]
+
+
+def print_markdown(results: Iterable[dict[str, Any]]) -> None:
+    """The table of the page."""
+    for cells in [HEADER, ["---"] * len(HEADER), *map(row, results)]:
+        print(f"| {' | '.join(cells)} |")
+
+
 def main() -> None:
     """Reads the command line, measures and prints JSON, one line for each game."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -111,7 +158,11 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1, help="to walk in (default: %(default)s)")
     parser.add_argument("--cache", action="store_true", help="also keep the walk on disk and read it back")
     parser.add_argument("--step", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--table", metavar="FILE", help="measure nothing, make a table of the JSON lines in this file")
     args = parser.parse_args()
+    if args.table:
+        print_markdown(map(json.loads, pathlib.Path(args.table).read_text().splitlines()))
+        return
     if args.step:
         name, directory = args.step[0], args.step[1:]
         result = (

@@ -145,6 +145,10 @@ def one_more_root(arrays):
     arrays["nodes"] = np.append(arrays["nodes"], arrays["nodes"][-1])
 
 
+def end_before_the_start(arrays):
+    arrays["nodes"][[0, -1]] = arrays["nodes"][[-1, 0]]
+
+
 def far_infostate(arrays):
     arrays["nodes"] = np.where(arrays["nodes"] == 5, 10**6, arrays["nodes"]).astype(np.int32)
 
@@ -269,6 +273,10 @@ def test_the_walk_of_another_game_under_its_name_is_made_anew(tmp_path):
     check_made_anew(path, good, "does not agree with leduc_poker()")
 
 
+def other_version(arrays):
+    arrays["identity"] = np.array(json.dumps(json.loads(str(arrays["identity"])) | {"open_spiel": "1.0"}))
+
+
 def pay_more(arrays):
     arrays["returns"] *= 2
 
@@ -286,7 +294,7 @@ def rename_actions(arrays):
     arrays["legal_actions"][arrays["legal_actions"] == 2] = 3
 
 
-@pytest.mark.parametrize("change", [pay_more, swap_keys, load_dice, rename_actions])
+@pytest.mark.parametrize("change", [other_version, pay_more, swap_keys, load_dice, rename_actions])
 def test_a_walk_through_other_rules_is_made_anew(change, tmp_path):
     # As if OpenSpiel had been built from changed source under the same version.
     path = kept(LEDUC, tmp_path)
