@@ -80,7 +80,7 @@ def test_a_solver_of_a_game_that_was_read_finds_what_any_other_finds(tmp_path, n
 
 def test_games_with_other_parameters_are_kept_apart(tmp_path):
     strings = ["kuhn_poker", "kuhn_poker(players=3)", "add_noise(epsilon=0.1,seed=1,game=kuhn_poker())"]
-    # OpenSpiel writes both numbers as 0.1.
+    # The next number after 0.1, which OpenSpiel also writes as 0.1.
     twins = [
         pyspiel.load_game("add_noise", {"epsilon": 0.1 + d, "seed": 1, "game": {"name": "kuhn_poker"}}) for d in (0, 1e-12)
     ]
@@ -227,6 +227,15 @@ def test_arrays_that_do_not_fit_together_are_made_anew(change, tmp_path):
     check_made_anew(path, good, "is not a walk that spiel_cfrplus kept, or is damaged")
 
 
+@pytest.mark.parametrize("change", [without_last_node, one_more_root, end_before_the_start])
+def test_nodes_that_are_no_tree_are_not_laid_out(change, tmp_path):
+    # The compiled pass would go outside the arrays.
+    path = kept(LEDUC, tmp_path)
+    good = contents(path)
+    spoil(path, change)
+    check_made_anew(path, good, "histories that do not make a tree")
+
+
 def check_made_anew(path, good, words):
     with pytest.warns(UserWarning, match=games.mentions(str(path), words)) as warned:
         compiled = compile_game(LEDUC, cache=path.parent)
@@ -313,7 +322,7 @@ def test_the_limit_holds_for_what_is_read(tmp_path):
 def test_a_directory_that_cannot_be_had_is_refused_before_the_walk(tmp_path, no_walk):
     (tmp_path / "file").write_text("")
     no_walk()
-    for directory in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere"):
+    for directory in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere", "/proc"):
         with pytest.raises(OSError, match=r"."):
             compile_game(LEDUC, cache=directory)
 
