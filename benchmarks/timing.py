@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -22,7 +23,7 @@ def seconds_of(work: Callable[..., object], *args: object) -> float:
 
 
 def seconds_per_repetition(
-    contenders: Mapping[str, Callable[[int], object]], *, blocks: int = 7, block_seconds: float = 0.3
+    contenders: Mapping[str, Callable[[int], object]], *, blocks: int = 7, block_seconds: float = 0.3, limit: float = math.inf
 ) -> dict[str, float]:
     """Times contenders against each other: they take turns, a block of repetitions each, so that all meet the same machine.
 
@@ -30,6 +31,7 @@ def seconds_per_repetition(
       contenders: by name, a function that does n times what is to be timed.
       blocks: blocks for each contender.
       block_seconds: about how long a block should take; one repetition at least.
+      limit: a contender whose blocks have taken so many seconds sits out the others; it has one block at least.
 
     Returns:
       By name, the median over the blocks of the seconds per repetition.
@@ -39,7 +41,8 @@ def seconds_per_repetition(
     for _ in range(blocks):
         for name, repeat in contenders.items():
             n = repetitions[name]
-            times[name].append(seconds_of(repeat, n) / n)
+            if not times[name] or n * sum(times[name]) < limit:
+                times[name].append(seconds_of(repeat, n) / n)
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
