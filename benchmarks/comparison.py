@@ -1,6 +1,8 @@
 """CFR+ of this package against OpenSpiel's and other public solvers: set-up, iterations per second, time to NashConv, memory.
 
 Each solver has a process of its own for each game and purpose, on one core, and, if need be, with an interpreter of its own.
+Seconds are those that the processor spent on the process, all its threads, so that other work on the machine disturbs
+little; on an idle machine that is the wall time, which for the third row is in the JSON, too.
 
 * Set-up: from the game's string to a solver that has done its first iteration; imports come before.
 * Iterations per second: the processes of all solvers take turns, a block of iterations each; the median block counts. Before,
@@ -31,7 +33,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from contenders import CONTENDERS
@@ -66,11 +68,7 @@ GAMES: dict[str, tuple[str, float | None]] = {
 
 
 class NoAnswerError(Exception):
-    """A solver's process said that it cannot, died, or took too long. `absent` if the solver is not installed."""
-
-    def __init__(self, message: str, absent: bool = False):
-        super().__init__(message)
-        self.absent = absent
+    """A solver's process says that it cannot, has died, or takes too long."""
 
 
 class Process:
@@ -108,7 +106,7 @@ class Process:
             raise NoAnswerError(f"no answer within {limit:.0f} s" if over else "its process ended without an answer")
         result = json.loads(line)
         if message := result.get("absent") or result.get("error"):
-            raise NoAnswerError(message, absent="absent" in result)
+            raise NoAnswerError(message)
         return result
 
     def tell(self, limit: float, **command: object) -> dict[str, Any]:
@@ -124,27 +122,29 @@ class Comparison:
     Attributes:
       pythons: the interpreter of each solver.
       settle: iterations before the timed ones.
+      blocks: blocks of timed iterations of each solver.
       limit: seconds that a process may take to be ready, and to be timed; and from its start to the smallest NashConv.
       solvers: what each solver says of itself, or why it is absent.
       games: for each game and solver, the measurements, or a note that says why there are none.
     """
 
-    def __init__(self, pythons: Mapping[str, str], settle: int, limit: float):
+    def __init__(self, pythons: Mapping[str, str], settle: int, blocks: int, limit: float):
         self.pythons = pythons
         self.settle = settle
+        self.blocks = blocks
         self.limit = limit
         self.solvers: dict[str, dict[str, Any]] = {solver: self._introduce(solver) for solver in pythons}
         self.games: dict[str, dict[str, dict[str, Any]]] = {}
 
     def _introduce(self, solver: str) -> dict[str, Any]:
         """Version of solver and interpreter; has the solver's files read, and written where it caches any."""
-        with Process(self.pythons[solver], solver, "kuhn_poker") as process, tempfile.TemporaryDirectory() as folder:
-            try:
+        try:
+            with tempfile.TemporaryDirectory() as folder, Process(self.pythons[solver], solver, "kuhn_poker") as process:
                 ready = process.answer(max(self.limit, 60))
                 process.tell(self.limit, export=str(pathlib.Path(folder) / "policy.json"))
-            except (NoAnswerError, OSError) as error:
-                print(f"{solver} is left out: {error}", file=sys.stderr)
-                return {"absent": str(error)}
+        except (NoAnswerError, OSError) as error:
+            print(f"{solver} is left out: {error}", file=sys.stderr)
+            return {"absent": str(error)}
         return {key: ready[key] for key in ("version", "python")}
 
     @property
@@ -168,7 +168,7 @@ class Comparison:
 
     def _converge(self, solver: str, game: str, result: dict[str, Any]) -> None:
         """Time to NashConv, and memory."""
-        result |= {"seconds_to": {}, "iterations_to": {}}
+        result |= {"seconds_to": {}, "wall_seconds_to": {}, "iterations_to": {}}
         with Process(self.pythons[solver], solver, game, "--converge-to", str(min(TARGETS))) as process:
             process.answer(self.limit)
             while len(result["seconds_to"]) < len(TARGETS):
@@ -176,7 +176,8 @@ class Comparison:
                 result["peak_megabytes"] = row["peak_megabytes"]
                 for target in TARGETS:
                     if row["nash_conv"] <= target and target not in result["seconds_to"]:
-                        result["seconds_to"][target] = process.seconds()
+                        result["seconds_to"][target] = row["seconds"]
+                        result["wall_seconds_to"][target] = process.seconds()
                         result["iterations_to"][target] = row["iteration"]
 
     def _iterate(self, game: str, results: Mapping[str, dict[str, Any]]) -> None:
@@ -191,7 +192,7 @@ class Comparison:
                     processes[solver] = process
             patience = 100 * self.limit  # They have shown how long an iteration takes.
             repeat = {solver: lambda n, process=process: process.tell(patience, run=n) for solver, process in processes.items()}
-            for solver, seconds in seconds_per_repetition(repeat, limit=self.limit).items():
+            for solver, seconds in seconds_per_repetition(repeat, blocks=self.blocks, limit=self.limit, measure=told).items():
                 results[solver]["seconds_per_iteration"] = seconds
             for solver, process in processes.items():
                 with noted(results[solver]):
@@ -213,7 +214,7 @@ class Comparison:
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for programs."""
-        return {"settle": self.settle, "limit": self.limit, "solvers": self.solvers, "games": self.games}
+        return {"settle": self.settle, "blocks": self.blocks, "limit": self.limit, "solvers": self.solvers, "games": self.games}
 
     def as_markdown(self) -> str:
         """Two tables, and a line for each solver."""
@@ -252,6 +253,11 @@ class Comparison:
         return "\n".join(lines)
 
 
+def told(repeat: Callable[[int], dict[str, Any]], n: int) -> float:
+    """The seconds that a process says n iterations took."""
+    return repeat(n)["seconds"]
+
+
 @contextlib.contextmanager
 def noted(result: dict[str, Any]) -> Iterator[None]:
     """Makes a missing answer a note in the result."""
@@ -277,8 +283,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--games", nargs="+", default=list(GAMES), help=f"names ({', '.join(GAMES)}) or strings for pyspiel")
     parser.add_argument("--solvers", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS), help="default: all")
-    parser.add_argument("--python", nargs="+", default=[], metavar="SOLVER=PATH", help="interpreters of solvers")
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="SOLVER=PATH",
+        help="interpreters that have a solver installed",
+    )
     parser.add_argument("--settle", type=int, default=300, help="iterations before the timed ones (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, default=7, help="timed blocks for each solver (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=120, help="seconds for each step of each process (default: %(default)s)")
     parser.add_argument("--json", metavar="FILE", help="write all numbers there, too; after each game")
     args = parser.parse_args()
@@ -289,7 +303,7 @@ def main() -> None:
             parser.error(f"expected SOLVER=PATH with a solver out of {', '.join(CONTENDERS)}, not {pair}")
         if solver in pythons:
             pythons[solver] = path
-    comparison = Comparison(pythons, args.settle, args.limit)
+    comparison = Comparison(pythons, args.settle, args.blocks, args.limit)
     for name in args.games:
         comparison.measure(name, GAMES[name][0] if name in GAMES else name)
         if args.json:

@@ -116,14 +116,16 @@ class OpenSpielPython(OpenSpielCpp):
 
     def nash_conv(self) -> float:
         import pyspiel
-        from open_spiel.python import policy
 
-        return 2 * pyspiel.exploitability(self.game, policy.python_policy_to_pyspiel_policy(self.solver.average_policy()))
+        return 2 * pyspiel.exploitability(self.game, self._cpp_policy())
 
     def policy(self) -> Policy:
+        return without_actions(self._cpp_policy().policy_table())
+
+    def _cpp_policy(self) -> Any:
         from open_spiel.python import policy
 
-        return without_actions(policy.python_policy_to_pyspiel_policy(self.solver.average_policy()).policy_table())
+        return policy.python_policy_to_pyspiel_policy(self.solver.average_policy())
 
 
 class OpenSpielJax:
@@ -283,7 +285,13 @@ def converge(contender: Contender, target: float) -> Iterator[dict[str, Any]]:
     for iteration in (factor * 10**exponent for exponent in itertools.count() for factor in (1, 2, 5)):
         contender.run(iteration - done)
         done, nash_conv = iteration, contender.nash_conv()
-        yield {"iteration": iteration, "nash_conv": nash_conv, "peak_megabytes": peak_megabytes()}
+        row = {
+            "iteration": iteration,
+            "nash_conv": nash_conv,
+            "seconds": time.process_time(),
+            "peak_megabytes": peak_megabytes(),
+        }
+        yield row
         if nash_conv <= target:
             return
 
@@ -293,8 +301,9 @@ def obey(contender: Contender, command: dict[str, Any]) -> dict[str, Any]:
     if "settle" in command:
         return {"iterations": settle(contender, *command["settle"])}
     if "run" in command:
+        start = time.process_time()
         contender.run(command["run"])
-        return {}
+        return {"seconds": time.process_time() - start}
     pathlib.Path(command["export"]).write_text(json.dumps(contender.policy()))
     return {"nash_conv": contender.nash_conv()}
 
@@ -304,10 +313,10 @@ def contend(solver: str, game: str, target: float | None) -> Iterator[dict[str, 
     entry = CONTENDERS[solver]
     for module in entry.modules:
         importlib.import_module(module)
-    start = time.perf_counter()
+    start = time.process_time()
     contender = entry.make(game)
     contender.run(1)
-    yield {"setup_seconds": time.perf_counter() - start, "version": version(entry), "python": platform.python_version()}
+    yield {"setup_seconds": time.process_time() - start, "version": version(entry), "python": platform.python_version()}
     if target is not None:
         yield from converge(contender, target)
     else:
