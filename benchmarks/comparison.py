@@ -103,7 +103,7 @@ class Process:
         over = not timer.is_alive()
         timer.cancel()
         if not line:
-            raise NoAnswerError(f"no answer within {limit:.0f} s" if over else "its process ended without an answer")
+            raise NoAnswerError("over the limit of time" if over else "its process ended without an answer")
         result = json.loads(line)
         if message := result.get("absent") or result.get("error"):
             raise NoAnswerError(message)
@@ -158,8 +158,7 @@ class Comparison:
         self.games[name] = results
         for solver, result in results.items():
             print(f"{name}: {solver}", file=sys.stderr)
-            with noted(result):
-                self._converge(solver, game, result)
+            self._converge(solver, game, result)
         print(f"{name}: iterations", file=sys.stderr)
         self._iterate(game, results)
         for result in results.values():
@@ -169,10 +168,12 @@ class Comparison:
     def _converge(self, solver: str, game: str, result: dict[str, Any]) -> None:
         """Time to NashConv, and memory."""
         result |= {"seconds_to": {}, "wall_seconds_to": {}, "iterations_to": {}}
-        with Process(self.pythons[solver], solver, game, "--converge-to", str(min(TARGETS))) as process:
-            process.answer(self.limit)
+        command = (solver, game, "--converge-to", str(min(TARGETS)))
+        with noted(result), Process(self.pythons[solver], *command) as process:
             while len(result["seconds_to"]) < len(TARGETS):
                 row = process.answer(max(0, self.limit - process.seconds()))
+                if "iteration" not in row:  # It is ready.
+                    continue
                 result["peak_megabytes"] = row["peak_megabytes"]
                 for target in TARGETS:
                     if row["nash_conv"] <= target and target not in result["seconds_to"]:

@@ -285,13 +285,8 @@ def converge(contender: Contender, target: float) -> Iterator[dict[str, Any]]:
     for iteration in (factor * 10**exponent for exponent in itertools.count() for factor in (1, 2, 5)):
         contender.run(iteration - done)
         done, nash_conv = iteration, contender.nash_conv()
-        row = {
-            "iteration": iteration,
-            "nash_conv": nash_conv,
-            "seconds": time.process_time(),
-            "peak_megabytes": peak_megabytes(),
-        }
-        yield row
+        row = {"iteration": iteration, "nash_conv": nash_conv}
+        yield row | {"seconds": time.process_time(), "peak_megabytes": peak_megabytes()}
         if nash_conv <= target:
             return
 
@@ -334,12 +329,10 @@ def check(solver: str, game: str, path: str) -> Iterator[dict[str, Any]]:
     compiled = spiel_cfrplus.compile_game(pyspiel.load_game(game))
     parts = [np.concatenate([[1.0], *(policy[key] for key in treeplex.infostate_keys)]) for treeplex in compiled.treeplexes]
     profile = spiel_cfrplus.StrategyProfile(compiled, np.concatenate(parts))
-    by_openspiel = CONTENDERS[solver].distribution == "spiel_cfrplus"
-    yield {
-        "checked": pyspiel.nash_conv(compiled.tree.game, profile.to_dict())
-        if by_openspiel
-        else spiel_cfrplus.nash_conv(compiled, profile)
-    }
+    if CONTENDERS[solver].distribution == "spiel_cfrplus":
+        yield {"checked": pyspiel.nash_conv(compiled.tree.game, profile.to_dict())}
+    else:
+        yield {"checked": spiel_cfrplus.nash_conv(compiled, profile)}
 
 
 def main() -> None:
