@@ -151,9 +151,16 @@ class Solver:
         """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
 
         Args, errors: see `checkpoint.load`.
+
+        Raises:
+          TypeError: `save` does not save solvers of this class.
         """
         mine = {name: solver_type for name, solver_type in ALGORITHMS.items() if issubclass(solver_type, cls)}
-        solver = checkpoint.load(path, {cls.algorithm: cls} if issubclass(cls, CompiledSolver) else mine, game)
+        if issubclass(cls, CompiledSolver):
+            mine = mine or {cls.algorithm: cls}  # a user's own
+        elif not mine:
+            raise TypeError(f"cannot load a {cls.__name__}, only solvers that are compiled as a whole; unpickle it instead")
+        solver = checkpoint.load(path, mine, game)
         assert isinstance(solver, cls)
         return solver
 
