@@ -7,6 +7,7 @@ game, of which it knows the string and a fingerprint. Reading one executes nothi
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -29,7 +30,7 @@ from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 if TYPE_CHECKING:
     from spiel_cfrplus.solvers import CompiledSolver, Solver
 
-FORMAT = 2
+FORMAT = 3
 _ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
 _RULES: dict[str, Callable[..., LocalRule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
@@ -57,6 +58,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "solver": type(solver).__name__,
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
+        "reduced": solver.self_play.reduction is not None,
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
@@ -102,6 +104,7 @@ def load(
         alternating=options["alternating"],
         averaging=Averaging(**options["averaging"]),
         local_rule=local_rule(options),
+        reduce=options["reduced"],
     )
     solver.self_play.restore(arrays)
     return solver
@@ -141,7 +144,7 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
     texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    for name, kind in {**texts, "alternating": bool, "averaging": dict, "local_rule": dict}.items():
+    for name, kind in {**texts, "alternating": bool, "reduced": bool, "averaging": dict, "local_rule": dict}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])
@@ -157,6 +160,7 @@ def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
+    importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
     try:
         return pyspiel.load_game(game_string)
     except pyspiel.SpielError as error:

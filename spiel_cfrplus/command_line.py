@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import gc
 import importlib
 import math
 import os
@@ -42,6 +43,7 @@ importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Pyth
 
 _CFR_BR = solvers.CFRBRSolver.algorithm
 _ALGORITHMS = {**learners.LEARNERS, _CFR_BR: dataclasses.replace(learners.LEARNERS["cfr"], name=_CFR_BR)}
+_REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
@@ -56,6 +58,7 @@ flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; 
 flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
+flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -80,6 +83,7 @@ _NOT_WITH_CROSSCHECK = (
     "last_iterate",
     "plot",
     "print_freq",
+    "reduce",
     "step_size",
     "target_nash_conv",
     "time_limit",
@@ -106,6 +110,7 @@ class UsageError(Exception):
 
 def main() -> None:
     """Entry point of `scripts/run.py` and of the installed command."""
+    gc.freeze()  # What was imported stays; collections, those at exit too, need not look at all of Numba again.
     _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
@@ -204,6 +209,10 @@ def _check_algorithms() -> None:
     for flag in _ABOUT_PLAYERS_WHO_MEET:
         if FLAGS[flag].present and _CFR_BR in names:
             raise UsageError(f"--{flag} is not for {_CFR_BR}, in which each player learns alone, against best responses")
+    if FLAGS.reduce == "on" and FLAGS.cce:
+        raise UsageError("--reduce=on and --cce do not go together: regrets of play are summed over the whole game")
+    if FLAGS.reduce == "on" and (whole := [name for name in names if name not in solvers.ALGORITHMS]):
+        raise UsageError(f"--reduce=on is for {', '.join(solvers.ALGORITHMS)}, not for {whole[0]}")
 
 
 def _learners() -> list[learners.Learner]:
@@ -318,6 +327,8 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
             if checkpoint.local_rule(options) != solvers.ALGORITHMS[learner.name].local_rule:
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
+            if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
+                raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -330,7 +341,8 @@ def _make_solver(
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average)
+        reduce = _REDUCE[FLAGS.reduce]
+        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average, reduce=reduce)
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
     except ValueError as error:
@@ -385,6 +397,8 @@ def _updates(algorithm: str, alternating: bool) -> str:
 def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
     print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
+    if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
+        print(f"without symmetries and forced moves: {solver.reduction}")
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:
         _print_statements(checks)

@@ -27,7 +27,9 @@ import pyspiel
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.recall import trace_sequences
+from spiel_cfrplus.reduction import Reduction, reduce_game
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
 
 
@@ -93,7 +95,13 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def payoff_arrays(self) -> _kernels.PayoffArrays:
-        return _group_payoffs(self)
+        offsets = [player_slice.start for player_slice in self.player_slices]
+        return group_payoffs(self.payoff_sequences + offsets, self.payoffs)
+
+    @functools.cached_property
+    def reduction(self) -> Reduction:
+        """A smaller game on which CFR plays the same."""
+        return reduce_game(self)
 
     @functools.cached_property
     def rounding(self) -> np.ndarray:
@@ -227,9 +235,8 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     )
     reach = np.empty(tree.num_histories)
     _kernels.chance_reach(tree.parent, tree.chance_probability, reach)
-    payoff_sequences, payoffs = _sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
-    paid = np.any(payoffs != 0, axis=1)
-    return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences[paid], np.int32), frozen(payoffs[paid], np.float64))
+    payoff_sequences, payoffs = sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
+    return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences, np.int32), frozen(payoffs, np.float64))
 
 
 def _make_treeplex(
@@ -247,45 +254,4 @@ def _make_treeplex(
         parent_sequence=frozen(parent_sequence, np.int32),
         actions=frozen(np.concatenate([[-1], tree.legal_actions[own_actions]]), np.int64),
         may_end=frozen(may_end, bool),
-    )
-
-
-def _sum_by_rows(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of `keys` in lexicographic order, and the sum of the `values` that belong to each.
-
-    Sums that are zero but for rounding are zero.
-    """
-    order = np.lexsort(keys.T[::-1])
-    starts = _run_starts(keys[order])
-    sums, magnitudes = (np.add.reduceat(summands[order], starts, axis=0) for summands in (values, np.abs(values)))
-    return keys[order[starts]], np.where(np.abs(sums) <= _kernels.ROUNDING * magnitudes, 0.0, sums)
-
-
-def _run_starts(rows: np.ndarray) -> np.ndarray:
-    """Where a run of equal rows starts."""
-    return np.flatnonzero(np.concatenate([[True], np.any(rows[1:] != rows[:-1], axis=1)]))
-
-
-def _group_payoffs(game: SequenceFormGame) -> _kernels.PayoffArrays:
-    """Per player: non-zero payoffs grouped by the tuple of the other players' sequences, then by own sequence."""
-    offsets = np.array([player_slice.start for player_slice in game.player_slices])
-    rows, starts, sequences, utilities = [], [], [], []
-    num_entries = 0
-    for player in range(game.num_players):
-        nonzero = game.payoffs[:, player] != 0
-        shared = game.payoff_sequences[nonzero] + offsets
-        own, opponents = shared[:, player], np.delete(shared, player, axis=1)
-        order = np.lexsort((own, *opponents.T[::-1]))
-        row_starts = _run_starts(opponents[order]) if len(order) else order
-        rows.append(opponents[order[row_starts]])
-        starts.append(num_entries + row_starts)
-        sequences.append(own[order])
-        utilities.append(game.payoffs[nonzero, player][order])
-        num_entries += len(order)
-    return _kernels.PayoffArrays(
-        player_block=frozen(np.cumsum([0, *map(len, rows)]), _kernels.INDEX),
-        opponent_sequences=frozen(np.concatenate(rows), _kernels.INDEX),
-        entry_start=frozen(np.concatenate([*starts, [num_entries]]), _kernels.INDEX),
-        entry_sequence=frozen(np.concatenate(sequences), _kernels.INDEX),
-        entry_utility=frozen(np.concatenate(utilities), np.float64),
     )
