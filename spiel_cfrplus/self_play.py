@@ -23,7 +23,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
@@ -209,7 +209,7 @@ class CompiledSelfPlay:
         local_rule: LocalRule,
         averaging: Averaging,
         alternating: bool,
-        optimistic: bool = False,
+        optimistic: float = 0.0,
         reduction: Reduction | None = None,
     ):
         self.game = game
@@ -217,7 +217,7 @@ class CompiledSelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.optimistic = optimistic
+        self.optimistic = checked_weight(optimistic)
         self._played = game if reduction is None else reduction
         self.memory = allocate_learner(self._played.num_sequences, game.num_players)
         self.memory.rounding[:] = self._played.rounding

@@ -115,6 +115,8 @@ def test_an_equilibrium_is_not_left(solver_type, alternating, kuhn):
 def test_regrets_worked_by_hand(kuhn):
     """They are the policy, made as long as sqrt(T * 2 actions) * (others' reach) * (range of payoffs), T = 0.1, predictive 0.5.
 
+    With a third of the prediction T is 0.1 + 0.4 / 3 = 7/30.
+
     Others play the policy or, as often, uniformly.
     '0': reach 1/3 (the card), payoffs -2 to 1 (only the last card in a fight loses 2).
     '2': reach 1/3, payoffs -1 (for a king that passes, and folds) to 2.
@@ -123,7 +125,12 @@ def test_regrets_worked_by_hand(kuhn):
     '1b': player 0 bets the jack with (1/4 + 1/2) / 2 = 3/8, the king with (3/4 + 1/2) / 2 = 5/8: 1/6. Payoffs -2 to 2.
     """
     expected = {"0": (1 / 3 * 3, 1 / 4), "2": (1 / 3 * 3, 3 / 4), "1pb": (7 / 36 * 4, 7 / 12), "1b": (1 / 6 * 4, 1 / 3)}
-    for solver_type, weight, factor in ((CFRSolver, 1, 0.2), (CFRSolver, 7, 0.2), (PredictiveCFRPlusSolver, 7, 1.0)):
+    for solver_type, weight, factor in (
+        (CFRSolver, 1, 0.2),
+        (CFRSolver, 7, 0.2),
+        (PredictiveCFRPlusSolver, 7, 1.0),
+        (ALGORITHMS["sapcfr+"], 7, 7 / 15),
+    ):
         found = regrets(warm(solver_type(kuhn), kuhn_policy(EQUILIBRIUM), weight))
         for key, (size, bet) in expected.items():
             length = size * math.sqrt(factor) / math.hypot(bet, 1 - bet)
@@ -198,7 +205,8 @@ def test_goes_on_about_as_well_as_the_run_that_the_policy_came_from(solver_type,
     solver.run(900)
     started.run(800)
     assert started.nash_conv() < before / 3
-    assert started.nash_conv() < 2.5 * solver.nash_conv()
+    # Where predictions have a weight, the regrets to start with are a compromise; see the module `warm_start`.
+    assert started.nash_conv() < (2.5 if solver_type.optimistic in (0, 1) else 4) * solver.nash_conv()
 
 
 @pytest.mark.parametrize("name", CONVERGENT)
