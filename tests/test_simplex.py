@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from spiel_cfrplus import PredictiveCFRPlusSolver
 from spiel_cfrplus.regret_minimizers import (
+    CFR,
     DiscountedRegretMatching,
     Hedge,
     ProjectedGradientAscent,
@@ -298,3 +300,14 @@ def test_bad_options_are_refused(make, words):
 @pytest.mark.parametrize("scale", [1.0, 1e20, 1e300])
 def test_projection_of_points_far_away(scale):
     np.testing.assert_array_equal(project_onto_simplex([scale * 3, scale * 2, -scale]), [1, 0, 0])
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, math.nan])
+def test_predictions_have_a_weight_from_0_to_1(weight, kuhn):
+    for make in (
+        lambda: SimplexRegretMatching(2, optimistic=weight),
+        lambda: CFR(kuhn.treeplexes[0], optimistic=weight),
+        lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"optimistic": weight})(kuhn),
+    ):
+        with pytest.raises(ValueError, match="optimistic must be True, False or a weight between them"):
+            make()
