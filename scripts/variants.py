@@ -53,9 +53,8 @@ PAGE = """# The family, measured
 
 NashConv, in game units, of the average policy after 100, 1,000 and 10,000 iterations with alternating updates, and of the last
 policy after 10,000; the smallest number of each column is bold. An algorithm has its own weights of the average unless others
-stand beside it. In the battleship CFR starts in an equilibrium, which rounding leaves after some hundred or thousand iterations
-(see architecture.md, Numerics): its numbers after that are not the algorithms'. [Which solver to choose](choosing.md) draws the
-conclusions. Made by
+stand beside it. In the battleship the strategies are those of an equilibrium from early on, and NashConv is what the weights
+remember of the first ones. [Which solver to choose](choosing.md) draws the conclusions. Made by
 
 ```bash
 python scripts/variants.py --output=docs/variants.md
