@@ -8,29 +8,33 @@
 True
 """
 
-from spiel_cfrplus.averaging import Averaging
-from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
-from spiel_cfrplus.game_tree import GameTree
-from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
-from spiel_cfrplus.locking import LockedGame, lock
-from spiel_cfrplus.policies import StrategyProfile
-from spiel_cfrplus.policy_reading import read_policy
-from spiel_cfrplus.roots import players_reach
-from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
-from spiel_cfrplus.solvers import (
-    ALGORITHMS,
-    CFRBRSolver,
-    CFRPlusSolver,
-    CFRSolver,
-    DiscountedCFRPlusSolver,
-    DiscountedCFRSolver,
-    LinearCFRSolver,
-    PredictiveCFRPlusSolver,
-    PredictiveCFRSolver,
-    PredictiveDiscountedCFRPlusSolver,
-    Solver,
-)
-from spiel_cfrplus.treeplex import Treeplex
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spiel_cfrplus.averaging import Averaging
+    from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
+    from spiel_cfrplus.game_tree import GameTree
+    from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
+    from spiel_cfrplus.locking import LockedGame, lock
+    from spiel_cfrplus.policies import StrategyProfile
+    from spiel_cfrplus.policy_reading import read_policy
+    from spiel_cfrplus.roots import players_reach
+    from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
+    from spiel_cfrplus.solvers import (
+        ALGORITHMS,
+        CFRBRSolver,
+        CFRPlusSolver,
+        CFRSolver,
+        DiscountedCFRPlusSolver,
+        DiscountedCFRSolver,
+        LinearCFRSolver,
+        PredictiveCFRPlusSolver,
+        PredictiveCFRSolver,
+        PredictiveDiscountedCFRPlusSolver,
+        Solver,
+    )
+    from spiel_cfrplus.treeplex import Treeplex
 
 __version__ = "0.1.0"
 
@@ -66,3 +70,31 @@ __all__ = [
     "players_reach",
     "read_policy",
 ]
+
+_MODULES = (
+    "averaging",
+    "evaluation",
+    "game_tree",
+    "learners",
+    "locking",
+    "policies",
+    "policy_reading",
+    "roots",
+    "sequence_form",
+    "solvers",
+    "treeplex",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports all of `__all__` when the first of it is asked for (PEP 562), since Numba takes a third of a second."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for module in _MODULES:
+        members = vars(importlib.import_module(f"{__name__}.{module}"))
+        globals().update({public: members[public] for public in __all__ if public in members})
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -41,11 +41,14 @@ class TreeplexArrays(NamedTuple):
       player_block: uint32 (n + 1,), player p's infostates are `player_block[p] : player_block[p + 1]`, the first is p's root.
       sequence_start: uint32 (J + 1,), infostate j's sequences are `sequence_start[j] : sequence_start[j + 1]`.
       parent_sequence: uint32 (J,), the last sequence of the same player before j; for a root, its own sequence (never read).
+      shares: float64 (S,), the uniform policy where some sequences stand for several actions of an infostate, one of which is
+        played at random (see `reduction`); None where there are no such. None is a type, for which kernels are compiled apart.
     """
 
     player_block: np.ndarray
     sequence_start: np.ndarray
     parent_sequence: np.ndarray
+    shares: np.ndarray | None = None
 
 
 class PayoffArrays(NamedTuple):
@@ -74,11 +77,11 @@ class LearnerArrays(NamedTuple):
 
     Attributes:
       cumulative_regrets: the tables r or q of regret matching or regret matching+.
-      policy: the current behavioural strategy; 1 at empty sequences.
-      reach: the same strategy in sequence form.
+      policy: the behavioural strategy to play next; 1 at empty sequences.
+      reach: the current strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
-      rounding: the regret that rounding may leave of none, the same for all sequences of an infostate.
+      rounding: the regret that rounding may leave of none; None, another type, if it is to be taken as it is.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
@@ -87,7 +90,7 @@ class LearnerArrays(NamedTuple):
     reach: np.ndarray
     cumulative_policy: np.ndarray
     utility: np.ndarray
-    rounding: np.ndarray
+    rounding: np.ndarray | None
     iteration: np.ndarray
 
 
@@ -117,12 +120,13 @@ def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
 
 
 @jit
-def match_regrets(table, start, stop, policy):
-    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
-    total = 0.0
-    for s in range(start, stop):
-        total += max(table[s], 0.0)
-    if total > 0.0:
+def normalise(table, total, start, stop, policy, shares):
+    """The positive part of `table` divided by its `total`; uniform, or as `shares` has it, if that is zero."""
+    if shares is not None:  # without a branch, which takes twice as long where it must fetch shares
+        uniform = 0.0 if total > 0.0 else 1.0
+        for s in range(start, stop):
+            policy[s] = (max(table[s], 0.0) + uniform * shares[s]) / (total + uniform)
+    elif total > 0.0:
         for s in range(start, stop):
             policy[s] = max(table[s], 0.0) / total
     else:
@@ -131,10 +135,19 @@ def match_regrets(table, start, stop, policy):
 
 
 @jit
+def match_regrets(table, start, stop, policy, shares=None):
+    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
+    total = 0.0
+    for s in range(start, stop):
+        total += max(table[s], 0.0)
+    normalise(table, total, start, stop, policy, shares)
+
+
+@jit
 def match_all_regrets(treeplexes, player, table, policy):
     """`match_regrets` at every infostate of the player. On a `cumulative_policy` this gives the average policy."""
     for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
-        match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy)
+        match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy, treeplexes.shares)
 
 
 @jit
@@ -144,13 +157,6 @@ def sequence_form(treeplexes, player, policy, reach):
         parent_reach = reach[treeplexes.parent_sequence[j]]
         for s in range(treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]):
             reach[s] = parent_reach * policy[s]
-
-
-@jit
-def next_strategy(treeplexes, player, cumulative_regrets, policy, reach):
-    """Lecture 8, Algorithm 1, NextStrategy: a local strategy at each decision point, combined into sequence form."""
-    match_all_regrets(treeplexes, player, cumulative_regrets, policy)
-    sequence_form(treeplexes, player, policy, reach)
 
 
 @jit
@@ -174,67 +180,70 @@ def counterfactual_values(treeplexes, player, policy, utility):
 
 
 @jit
-def observe_utility(treeplexes, player, policy, utility, cumulative_regrets, rounding, positive_factor, negative_factor):
-    """Lecture 8, Algorithm 1, ObserveUtility: bottom-up, counterfactual values and the regrets against them.
-
-    Changes `utility` as `counterfactual_values` does. The table of each decision point takes in its regrets; then what is
-    positive and what is negative in it is multiplied by the respective factor. What is within rounding becomes zero, but for
-    what discounting has worn down to that: there the change is the smaller part.
-    """
-    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
-        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        value = mean_utility(policy, utility, start, stop)
-        utility[treeplexes.parent_sequence[j]] += value
-        for s in range(start, stop):
-            change = utility[s] - value
-            regret = cumulative_regrets[s] + change
-            factor = positive_factor if regret > 0.0 else negative_factor
-            factor = factor if abs(regret) > min(rounding[start], abs(change)) else 0.0
-            # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
-            cumulative_regrets[s] = regret * factor + 0.0
+def weight_of_regret(shares, s):
+    """How much the regret of one action counts: as `shares` have it where actions are merged, otherwise all alike."""
+    return 1.0 if shares is None else shares[s]
 
 
 @jit
-def predict_regrets(treeplexes, player, policy, cumulative_regrets, rounding, utility):
-    """Turns counterfactual values in `utility` into the tables of regrets as they would be if these values came again.
+def read_ties(regret, change, rounding, s):
+    """A regret after its latest change, zero if it is within rounding; as it is if `rounding` is None.
 
-    The regrets that are expected are those against `policy`, which was played last (Farina, Kroer, Sandholm 2021, Algorithm 2).
+    But what discounting has worn down to that, and the change adds less to, is left.
     """
-    for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
-        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        value = mean_utility(policy, utility, start, stop)
-        for s in range(start, stop):
-            change = utility[s] - value
-            regret = cumulative_regrets[s] + change
-            utility[s] = regret if abs(regret) > min(rounding[start], abs(change)) else 0.0
+    if rounding is None:
+        return regret
+    return regret if abs(regret) > min(rounding[s], abs(change)) else 0.0
 
 
 @jit
 def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
-    """`observe_utility`, and unless `predictive` is None `predict_regrets`, in the learner's memory.
+    """Lecture 8, Algorithm 1, ObserveUtility, and what NextStrategy asks of the decision points, in one pass bottom-up.
 
-    None is a type, so that each case is compiled on its own: a test inside the loops would cost a third of a small game's
-    speed.
+    Turns the gradient in `learner.utility` into counterfactual values. The table of each decision point takes in its regrets;
+    then what is positive and what is negative in it is multiplied by the respective factor. `learner.policy` becomes the
+    strategy to play next, while `learner.reach` stays what it is until `sequence_form`.
+
+    Unless `predictive` is None, that is the strategy as if these regrets came once more (Farina, Kroer, Sandholm 2021,
+    Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each case is compiled
+    on its own: a test inside the loops would cost a third of a small game's speed.
     """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
-    observe_utility(treeplexes, player, policy, utility, regrets, rounding, positive_factor, negative_factor)
-    if predictive is not None:
-        predict_regrets(treeplexes, player, policy, regrets, rounding, utility)
+    shares = treeplexes.shares
+    table = regrets if predictive is None else utility
+    for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
+        start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
+        value = mean_utility(policy, utility, start, stop)
+        utility[treeplexes.parent_sequence[j]] += value
+        total = 0.0
+        for s in range(start, stop):
+            change = weight_of_regret(shares, s) * (utility[s] - value)
+            regret = read_ties(regrets[s] + change, change, rounding, s)
+            # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
+            regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
+            if predictive is not None:
+                utility[s] = read_ties(regrets[s] + change, change, rounding, s)
+            total += max(table[s], 0.0)
+        normalise(table, total, start, stop, policy, shares)
     learner.iteration[player] += 1
 
 
 @jit
-def move_on(treeplexes, player, learner, predictive):
-    """`next_strategy` in the learner's memory."""
-    table = learner.cumulative_regrets if predictive is None else learner.utility
-    next_strategy(treeplexes, player, table, learner.policy, learner.reach)
+def recall_strategies(treeplexes, learner, predictive):
+    """The strategies of all players from the tables in memory, as `learn` and `sequence_form` left them."""
+    for player in range(treeplexes.player_block.size - 1):
+        table = learner.cumulative_regrets if predictive is None else learner.utility
+        match_all_regrets(treeplexes, player, table, learner.policy)
+        start, _ = player_sequences(treeplexes, player)
+        learner.policy[start] = learner.reach[start] = 1.0
+        sequence_form(treeplexes, player, learner.policy, learner.reach)
 
 
 @jit
 def best_response(treeplexes, player, utility, policy):
     """Bottom-up: the player's best pure policy against the gradient in `utility`, the first best action at ties.
 
-    `utility` is updated as by `observe_utility`, for the best response; so its empty sequence gains the best-response value.
+    `utility` is updated as by `learn`, for the best response; so its empty sequence gains the best-response value.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
@@ -280,10 +289,10 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
             positive, negative = discounts[t]
             learn(treeplexes, player, learner, predictive, positive, negative)
             if alternating:
-                move_on(treeplexes, player, learner, predictive)
+                sequence_form(treeplexes, player, learner.policy, learner.reach)
         if not alternating:
             for player in range(num_players):
-                move_on(treeplexes, player, learner, predictive)
+                sequence_form(treeplexes, player, learner.policy, learner.reach)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
 
 

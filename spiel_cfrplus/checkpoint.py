@@ -7,6 +7,7 @@ game, of which it knows the string and a fingerprint. Reading one executes nothi
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -29,7 +30,7 @@ from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 if TYPE_CHECKING:
     from spiel_cfrplus.solvers import CompiledSolver, Solver
 
-FORMAT = 2
+FORMAT = 3
 _ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
 _RULES: dict[str, Callable[..., LocalRule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
@@ -56,6 +57,8 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "solver": type(solver).__name__,
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
+        "reduced": solver.self_play.reduction is not None,
+        "exact_ties": solver.self_play.exact_ties,
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
@@ -101,6 +104,8 @@ def load(
         alternating=options["alternating"],
         averaging=Averaging(**options["averaging"]),
         local_rule=local_rule(options),
+        reduce=options["reduced"],
+        exact_ties=options["exact_ties"],
     )
     solver.self_play.restore(arrays)
     return solver
@@ -140,7 +145,8 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
     texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    for name, kind in {**texts, "alternating": bool, "averaging": dict, "local_rule": dict}.items():
+    switches = dict.fromkeys(("alternating", "reduced", "exact_ties"), bool)
+    for name, kind in {**texts, "averaging": dict, "local_rule": dict, **switches}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])
@@ -156,6 +162,7 @@ def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
+    importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
     try:
         return pyspiel.load_game(game_string)
     except pyspiel.SpielError as error:

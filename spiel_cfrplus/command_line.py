@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import gc
 import importlib
 import math
 import os
@@ -39,6 +40,8 @@ FLAGS = flags.FLAGS
 
 importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
 
+_REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
+
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
 flags.DEFINE_list(
@@ -54,6 +57,8 @@ flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; 
 flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
+flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -77,9 +82,11 @@ _NOT_WITH_CROSSCHECK = (
     "cce",
     "check_theory",
     "checkpoint",
+    "exact_ties",
     "last_iterate",
     "plot",
     "print_freq",
+    "reduce",
     "step_size",
     "target_nash_conv",
     "time_limit",
@@ -107,6 +114,7 @@ class UsageError(Exception):
 
 def main() -> None:
     """Entry point of `scripts/run.py` and of the installed command."""
+    gc.freeze()  # What was imported stays; collections, those at exit too, need not look at all of Numba again.
     _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
@@ -201,6 +209,10 @@ def _check_algorithms() -> None:
             raise UsageError(f"--{flag} is for one algorithm at a time, not for {', '.join(names)}")
         if FLAGS[flag].value and names[0] not in algorithms:
             raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
+    in_python = [f"{name} with --cce" for name in names if FLAGS.cce] + [n for n in names if n not in solvers.ALGORITHMS]
+    for flag, asked in (("reduce=on", FLAGS.reduce == "on"), ("noexact_ties", not FLAGS.exact_ties)):
+        if asked and in_python:
+            raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
 
 
 def _learners() -> list[learners.Learner]:
@@ -338,6 +350,12 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with ({names}) = {saved}; pass the same flags")
             if checkpoint.local_rule(options) != solvers.ALGORITHMS[learner.name].local_rule:
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
+            if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
+                raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
+            if FLAGS.exact_ties != options["exact_ties"]:
+                raise UsageError(
+                    f"{path} was saved with --{'' if options['exact_ties'] else 'no'}exact_ties; pass the same flag"
+                )
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -348,7 +366,9 @@ def _make_solver(
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average)
+        return solvers.ALGORITHMS[learner.name](
+            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], exact_ties=FLAGS.exact_ties
+        )
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
     except ValueError as error:
@@ -400,6 +420,8 @@ def _updates(alternating: bool) -> str:
 def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
     print(f"{solver.algorithm}, {_updates(solver.alternating)}, {_policy_in_words(solver)}")
+    if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
+        print(f"without symmetries and forced moves: {solver.reduction}")
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:
         _print_statements(checks)

@@ -23,17 +23,19 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.treeplex import Treeplex
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
 
 # Policies from float32 networks miss 1 by this much.
 PROBABILITY_TOLERANCE = 1e-6
@@ -194,6 +196,8 @@ class TabularTable:
         return cls._of_tree[tree]
 
     def __init__(self, tree: GameTree):
+        from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+
         _check_fits_tables(tree)
         # TabularPolicy takes a state for each row and sorts by the text of its history. Of all the histories of an infostate it
         # would keep the first in that order, so one state per infostate gives the same table as all states.

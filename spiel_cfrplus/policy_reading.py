@@ -7,14 +7,16 @@ every decision history, as OpenSpiel's evaluators do, and must answer alike at a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus.policies import PROBABILITY_TOLERANCE, StrategyProfile
 from spiel_cfrplus.sequence_form import SequenceFormGame
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
 
 
 def read_policy(game: SequenceFormGame, policy: Any) -> StrategyProfile:
@@ -46,9 +48,11 @@ def read_policy(game: SequenceFormGame, policy: Any) -> StrategyProfile:
 
 def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:
     """The behavioural policy of one player, float64 (S_p,)."""
+    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+
     if isinstance(policy, StrategyProfile):
         return read_policy(game, policy).of_player(player)
-    if isinstance(policy, openspiel_policy.TabularPolicy) and _answers_from_table(policy):
+    if isinstance(policy, openspiel_policy.TabularPolicy) and _answers_from_table(policy, openspiel_policy.TabularPolicy):
         return _read_rows(game, player, policy)
     if isinstance(policy, pyspiel.TabularPolicy):
         policy = policy.policy_table()
@@ -63,10 +67,9 @@ def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray
     )
 
 
-def _answers_from_table(policy: openspiel_policy.TabularPolicy) -> bool:
+def _answers_from_table(policy: openspiel_policy.TabularPolicy, plain: type[openspiel_policy.TabularPolicy]) -> bool:
     """Whether the array says it all: a subclass, or somebody who patched the object, may compute its answers."""
     methods = ("action_probabilities", "policy_for_key", "_state_key")
-    plain = openspiel_policy.TabularPolicy
     return all(getattr(type(policy), name) is getattr(plain, name) and name not in vars(policy) for name in methods)
 
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
 
 History = tuple[int, ...]
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
-from spiel_cfrplus.regret_minimizers.cfr import CFR, allocate_learner, share_learner
+from spiel_cfrplus.reduction import Reduction
+from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
@@ -55,6 +56,11 @@ def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
     at_once = max(1, min(_MOST_ITERATIONS_PER_CALL, _WORK_PER_CALL // work))
     for first in range(done + 1, done + num_iterations + 1, at_once):
         yield np.arange(first, min(first + at_once, done + num_iterations + 1))
+
+
+def work_of_iteration(played: SequenceFormGame | Reduction) -> int:
+    """Steps of one iteration, roughly; a sequence takes part in several passes."""
+    return len(played.payoff_arrays.entry_utility) + 10 * played.num_sequences
 
 
 def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimizer) -> np.ndarray:
@@ -188,13 +194,14 @@ class SelfPlay:
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
-    Stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of actions stay ties.
+    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of
+    actions stay ties.
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating, optimistic: how it is played.
-      memory: everything that iterations change.
-      minimizers: each player's `CFR`; their memory is the session's own.
+      local_rule, averaging, alternating, optimistic, exact_ties: how it is played.
+      reduction: what is iterated on instead of the whole game, or None.
+      memory: everything that iterations change, over the sequences of the reduction if there is one.
     """
 
     def __init__(
@@ -204,23 +211,20 @@ class CompiledSelfPlay:
         averaging: Averaging,
         alternating: bool,
         optimistic: bool = False,
+        exact_ties: bool = True,
+        reduction: Reduction | None = None,
     ):
         self.game = game
+        self.reduction = reduction
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
         self.optimistic = optimistic
-        self.memory = allocate_learner(game.num_sequences, game.num_players)
-        self.minimizers = tuple(
-            CFR(
-                treeplex,
-                local_rule,
-                optimistic=optimistic,
-                rounding=game.rounding[own],
-                memory=share_learner(self.memory, treeplex.player, own),
-            )
-            for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
-        )
+        self.exact_ties = exact_ties
+        self._played = game if reduction is None else reduction
+        rounding = self._played.rounding if exact_ties else None
+        self.memory = allocate_learner(self._played.num_sequences, rounding, game.num_players)
+        self._recall_strategies()
 
     @property
     def iteration(self) -> int:
@@ -229,11 +233,10 @@ class CompiledSelfPlay:
 
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
-        work = 2 * len(self.game.payoff_arrays.entry_utility) + 10 * self.game.num_sequences
-        for iterations in blocks(self.iteration, num_iterations, work):
+        for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
             _kernels.self_play(
-                self.game.treeplex_arrays,
-                self.game.payoff_arrays,
+                self._played.treeplex_arrays,
+                self._played.payoff_arrays,
                 self.memory,
                 self.alternating,
                 self.optimistic or None,
@@ -260,22 +263,43 @@ class CompiledSelfPlay:
                 raise ValueError(f"{name} has shape {values.shape}, expected {getattr(self.memory, name).shape}")
         for name, values in saved.items():
             getattr(self.memory, name)[:] = values
-        for minimizer in self.minimizers:
-            minimizer.next_strategy()
+        self._recall_strategies()
+
+    def _recall_strategies(self) -> None:
+        _kernels.recall_strategies(self._played.treeplex_arrays, self.memory, self.optimistic or None)
+
+    def on_the_whole_game(self) -> CompiledSelfPlay:
+        """The same session without iterations and without reduction."""
+        return CompiledSelfPlay(self.game, self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The minimizers' memory is part of the session's, which a plain copy would not know.
-        return _resume, ((self.game, self.local_rule, self.averaging, self.alternating, self.optimistic), self.remember())
+        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        return _resume, ((self.game, *how, self.reduction), self.remember())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
-        return self.memory.policy.copy()
+        policy = self.memory.policy
+        return policy.copy() if self.reduction is None else self.reduction.policy(policy)
+
+    def cumulative_regrets(self) -> np.ndarray:
+        """The regret tables of all players, float64 (S,), in game units."""
+        regrets = self.memory.cumulative_regrets
+        return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
+
+    def rounding(self) -> np.ndarray:
+        """What regrets must exceed to count, float64 (S,), in game units."""
+        rounding = self.memory.rounding
+        if rounding is None:
+            return np.zeros(self.game.num_sequences)
+        return rounding.copy() if self.reduction is None else self.reduction.regrets(rounding)
 
     def average_policy(self) -> np.ndarray:
         """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        policy = np.ones(self.game.num_sequences)
+        policy, sums = np.ones(self.game.num_sequences), self.memory.cumulative_policy
+        if self.reduction is not None:
+            sums = self.reduction.sequence_form(sums)
         for player in range(self.game.num_players):
-            _kernels.match_all_regrets(self.game.treeplex_arrays, player, self.memory.cumulative_policy, policy)
+            _kernels.match_all_regrets(self.game.treeplex_arrays, player, sums, policy)
         return policy
 
 

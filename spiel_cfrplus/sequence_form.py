@@ -25,10 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfrplus import _kernels, _tree_kernels
+from spiel_cfrplus import _kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_tree import GameTree
+from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.recall import trace_sequences
+from spiel_cfrplus.reduction import Reduction, reduce_game
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
 from spiel_cfrplus.walk_cache import kept_tree
 
@@ -95,7 +97,12 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def payoff_arrays(self) -> _kernels.PayoffArrays:
-        return _group_payoffs(self)
+        return group_payoffs(self.payoff_sequences, self.payoffs, [own.start for own in self.player_slices])
+
+    @functools.cached_property
+    def reduction(self) -> Reduction:
+        """A smaller game on which CFR plays the same."""
+        return reduce_game(self)
 
     @functools.cached_property
     def rounding(self) -> np.ndarray:
@@ -244,10 +251,7 @@ def _compile(tree: GameTree) -> SequenceFormGame:
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
         for player, infostates in enumerate(infostates_of)
     )
-    payoff_sequences, payoffs = _sum_by_rows(end_sequences, _chance_reach_of_ends(tree), tree.returns)
-    paid = np.any(payoffs != 0, axis=1)
-    if not paid.all():
-        payoff_sequences, payoffs = payoff_sequences[paid], payoffs[paid]
+    payoff_sequences, payoffs = sum_by_rows(end_sequences, _chance_reach_of_ends(tree), tree.returns)
     return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
 
 
@@ -272,53 +276,4 @@ def _make_treeplex(
         parent_sequence=frozen(parent_sequence, np.int32),
         actions=frozen(np.concatenate([[-1], tree.legal_actions[own_actions]]), np.int64),
         may_end=frozen(may_end, bool),
-    )
-
-
-def _sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of `keys` in lexicographic order, and the sum of the weighted rows of `values` that belong to each.
-
-    Sums that are zero but for rounding are zero.
-    """
-    order = np.lexsort(keys.T[::-1])
-    starts = _run_starts(keys, order)
-    sums = np.empty((len(starts), values.shape[1]))
-    _tree_kernels.add_runs(order, np.append(starts, len(order)), weights, values, sums)
-    return keys[order[starts]], sums
-
-
-def _run_starts(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Where a run of equal rows starts, if they are taken in this order; (0,) if there are none."""
-    is_start = np.zeros(len(order), bool)
-    is_start[:1] = True
-    for column in rows.T:  # one at a time, as the copies are large
-        in_order = column[order]
-        is_start[1:] |= in_order[1:] != in_order[:-1]
-    return np.flatnonzero(is_start)
-
-
-def _group_payoffs(game: SequenceFormGame) -> _kernels.PayoffArrays:
-    """Per player: non-zero payoffs grouped by the tuple of the other players' sequences, then by own sequence."""
-    offsets = np.array([player_slice.start for player_slice in game.player_slices], _kernels.INDEX)
-    rows, starts = [], []
-    num_entries, stop = np.count_nonzero(game.payoffs), 0
-    entry_sequence, entry_utility = np.empty(num_entries, _kernels.INDEX), np.empty(num_entries)
-    for player in range(game.num_players):
-        paid = np.flatnonzero(game.payoffs[:, player])
-        own = game.payoff_sequences[paid, player]
-        opponents = np.delete(game.payoff_sequences, player, axis=1)[paid]
-        order = np.lexsort((own, *opponents.T[::-1]))
-        row_starts = _run_starts(opponents, order)
-        start, stop = stop, stop + len(order)
-        rows.append(opponents[order[row_starts]] + np.delete(offsets, player))
-        starts.append(start + row_starts)
-        entry_sequence[start:stop] = own[order]
-        entry_sequence[start:stop] += offsets[player]
-        entry_utility[start:stop] = game.payoffs[paid[order], player]
-    return _kernels.PayoffArrays(
-        player_block=frozen(np.cumsum([0, *map(len, rows)]), _kernels.INDEX),
-        opponent_sequences=frozen(np.concatenate(rows), _kernels.INDEX),
-        entry_start=frozen(np.concatenate([*starts, [num_entries]]), _kernels.INDEX),
-        entry_sequence=sealed(entry_sequence),
-        entry_utility=sealed(entry_utility),
     )

@@ -15,11 +15,10 @@ from __future__ import annotations
 import copy
 import math
 import os
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cfrplus import checkpoint
 from spiel_cfrplus.averaging import Averaging
@@ -27,6 +26,7 @@ from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import read_policy
+from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import CFR
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
@@ -34,9 +34,15 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatching,
     RegretMatchingPlus,
 )
-from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
+from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count, work_of_iteration
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.warm_start import experience
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
+
+# With so few steps in an iteration (see `work_of_iteration`) looking for symmetry does not pay.
+_LEAST_WORK = 5_000
 
 
 class Solver:
@@ -122,7 +128,8 @@ class Solver:
 
         Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
         averages are too, where their player comes. What it takes to learn something else is told in the module `warm_start`.
-        A weight of 0 changes nothing.
+        A weight of 0 changes nothing. Iterations are on the whole game from now on, for nobody knows that `policy` respects
+        its symmetries.
 
         Args:
           policy: anything that `policy_reading.read_policy` understands.
@@ -140,7 +147,9 @@ class Solver:
         if self.iteration > 0:
             raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
         if weight > 0:
-            self.self_play.restore(experience(self.self_play, profile, weight))
+            session = self.self_play.on_the_whole_game()
+            session.restore(experience(session, profile, weight))
+            self.self_play = session
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Saves tables and options for `load`; see `checkpoint.save`. Pickling works too, where the game can be pickled."""
@@ -182,6 +191,8 @@ class CompiledSolver(Solver):
         alternating: bool = True,
         averaging: str | Averaging = "paper",
         local_rule: LocalRule | None = None,
+        reduce: bool | str = "auto",
+        exact_ties: bool = True,
     ):
         """Compiles the game if it is not yet compiled; nothing is played.
 
@@ -191,16 +202,30 @@ class CompiledSolver(Solver):
             update at once.
           averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
           local_rule: another one than the algorithm's, such as discounts with other exponents.
+          reduce: whether to iterate on the game without its symmetries and forced moves, which plays the same; see
+            `reduction`. "auto" does so where it saves a tenth of the work or more.
+          exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
+            Numerics. It takes a few hundredths of the time.
 
         Raises:
-          TypeError: `averaging` is neither, `alternating` is no bool, or `local_rule` is none.
+          TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.
+          ValueError: `reduce` is neither True, False nor "auto".
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
+        if not isinstance(exact_ties, bool | np.bool_):
+            raise TypeError(f"exact_ties must be True or False, got {exact_ties!r}")
         rule = self.local_rule if local_rule is None else local_rule
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
-        super().__init__(CompiledSelfPlay(compile_game(game), rule, averaging, alternating, self.optimistic))
+        game = compile_game(game)
+        reduction = checked_reduction(game, reduce)
+        super().__init__(CompiledSelfPlay(game, rule, averaging, alternating, self.optimistic, bool(exact_ties), reduction))
+
+    @property
+    def reduction(self) -> Reduction | None:
+        """What is iterated on instead of the whole game, if anything is."""
+        return self.self_play.reduction
 
 
 class CFRSolver(CompiledSolver):
@@ -332,6 +357,22 @@ class CFRBRSolver(Solver):
         pairs = zip(game.treeplexes, game.player_slices, strict=True)
         minimizers = [CFR(treeplex, rule, rounding=game.rounding[own]) for treeplex, own in pairs]
         super().__init__(BestResponsePlay(game, minimizers, averaging))
+
+
+def checked_reduction(game: SequenceFormGame, reduce: bool | str) -> Reduction | None:
+    """What to iterate on instead of the whole game, if anything.
+
+    Raises:
+      ValueError: `reduce` is neither True, False nor "auto".
+    """
+    if isinstance(reduce, bool | np.bool_):
+        return game.reduction if reduce else None
+    if reduce != "auto":
+        raise ValueError(f'reduce must be True, False or "auto", got {reduce!r}')
+    whole = work_of_iteration(game)
+    if whole < _LEAST_WORK or work_of_iteration(game.reduction) > 0.9 * whole:
+        return None
+    return game.reduction
 
 
 def checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:

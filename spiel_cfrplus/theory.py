@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -208,10 +208,9 @@ class TheoryChecks:
         self._begun = self._seen = self.session.iteration
         self._absolute = dataclasses.replace(game, payoffs=frozen(np.abs(game.payoffs), np.float64))
         self._largest_return = float(np.abs(game.tree.returns).max())
-        self._policies, self._tables = self._look()
+        self._policies, self._tables, rounding = self._look()
         self._allowances = [
-            minimizer.rounding[minimizer.treeplex.sequence_start[:-1]] if isinstance(minimizer, CFR) else np.zeros(1)
-            for minimizer in self.session.minimizers
+            allowance[treeplex.sequence_start[:-1]] for treeplex, allowance in zip(game.treeplexes, rounding, strict=True)
         ]
         self._from_zero = not any(table.any() for table in self._tables)
         self._accounts = [_Account(*pair) for pair in zip(game.treeplexes, self._tables, strict=True)]
@@ -272,7 +271,7 @@ class TheoryChecks:
         """What the iteration just played did to each player."""
         game = self.session.game
         old_policies, old_tables = self._policies, self._tables
-        self._policies, self._tables = self._look()
+        self._policies, self._tables, _ = self._look()
         met = [treeplex.sequence_form(policy) for treeplex, policy in zip(game.treeplexes, old_policies, strict=True)]
         for player, account in enumerate(self._accounts):
             new_policy = self._policies[player]
@@ -290,16 +289,22 @@ class TheoryChecks:
             if self.session.alternating:
                 met[player] = account.treeplex.sequence_form(new_policy)
 
-    def _look(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """All players' behavioural policies and stored values; zeros where a minimiser shows none."""
-        policy = self.session.current_policy()
-        policies = [policy[own] for own in self.session.game.player_slices]
-        tables = [np.zeros_like(policy) for policy in policies]
-        for player, minimizer in enumerate(self.session.minimizers):
+    def _look(self) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+        """All players' behavioural policies, stored values, and what these must exceed; zeros where a minimiser shows none."""
+        session, slices = self.session, self.session.game.player_slices
+        policy = session.current_policy()
+        if isinstance(session, CompiledSelfPlay):
+            policies, tables, rounding = (
+                [vector[own] for own in slices] for vector in (policy, session.cumulative_regrets(), session.rounding())
+            )
+            return policies, tables, rounding
+        policies, tables, rounding = ([vector[own] for own in slices] for vector in (policy, 0 * policy, 0 * policy))
+        for player, minimizer in enumerate(session.minimizers):
             if isinstance(minimizer, CFR):
                 # Also what it would do where it never comes.
                 policies[player], tables[player] = minimizer.current_policy(), minimizer.cumulative_regrets
-        return policies, tables
+                rounding[player] = minimizer.rounding
+        return policies, tables, rounding
 
     def _check_seen(self) -> None:
         if self.session.iteration != self._seen:
@@ -417,9 +422,9 @@ def _nobody(index: int) -> tuple[int | None, str | None]:
 
 def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> str:
     """Why Lemma 2 and Theorems 5 and 6 do not speak of such updates, or nothing."""
-    if not all(isinstance(minimizer, CFR) for minimizer in session.minimizers):
+    if any(not isinstance(minimizer, CFR | CompiledSelfPlay) for minimizer in _minimizers(session)):
         return "not all players are CFR with regret matching"
-    if any(getattr(minimizer, "optimistic", False) for minimizer in session.minimizers):
+    if any(getattr(minimizer, "optimistic", False) for minimizer in _minimizers(session)):
         return "predictive strategies are not matched to the stored values alone"
     if (_discounts(session, iterations)[..., 0] <= 0).any():
         return "positive regrets are discounted to zero"
@@ -427,6 +432,11 @@ def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: n
 
 
 def _discounts(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> np.ndarray:
-    """The factors of all players, float64 (n, T, 2)."""
-    rules = [minimizer.local_rule for minimizer in session.minimizers if isinstance(minimizer, CFR)]
+    """The factors of all players who are CFR, float64 (n, T, 2)."""
+    rules = [minimizer.local_rule for minimizer in _minimizers(session) if isinstance(minimizer, CFR | CompiledSelfPlay)]
     return np.array([rule.discounts(iterations) for rule in rules])
+
+
+def _minimizers(session: SelfPlay | CompiledSelfPlay) -> Sequence[object]:
+    """The players' minimisers; a compiled session is CFR for all of them."""
+    return [session] if isinstance(session, CompiledSelfPlay) else session.minimizers

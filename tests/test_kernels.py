@@ -186,33 +186,78 @@ def test_strategies_follow_from_regrets(seed):
         assert close(policy, expected)
         reach = unset.copy()
         reach[root] = 1
-        *_, policy, combined = call(_kernels.next_strategy, treeplexes, player, table, unset, reach, writes=[3, 4])
-        assert close(policy, expected)
+        *_, combined = call(_kernels.sequence_form, treeplexes, player, policy, reach, writes=[3])
         assert close(combined, plain_sequence_form(treeplexes, player, expected))
-        *_, separate = call(_kernels.sequence_form, treeplexes, player, policy, reach, writes=[3])
-        assert np.array_equal(separate, combined, equal_nan=True)
+
+
+def random_shares(rng: np.random.Generator, treeplexes: TreeplexArrays) -> np.ndarray:
+    """Uniform policies where every sequence stands for one to three actions."""
+    shares = rng.integers(1, 4, size=num_sequences(treeplexes)).astype(float)
+    for player in range(len(treeplexes.player_block) - 1):
+        for _, own in infostates(treeplexes, player):
+            shares[own] /= shares[own].sum()
+    return frozen(shares, np.float64)
+
+
+def plain_match_shared(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    return plain_match(table) if (table > 0).any() else shares
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0, 0.0), (0.5, 0.25)])
-def test_observe_utility(seed, factors):
+@pytest.mark.parametrize("predictive", [True, None])
+@pytest.mark.parametrize("merged", [True, False])
+def test_learn(seed, factors, predictive, merged):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, 2)
+    shares = random_shares(rng, treeplexes)
+    if merged:
+        treeplexes = treeplexes._replace(shares=shares)
     size = num_sequences(treeplexes)
-    policy, gradient, regrets = random_behaviour(rng, treeplexes), rng.normal(size=size), rng.normal(size=size)
-    rounding = np.abs(rng.normal(size=size)) * 0.3
+    learner = random_learner(rng, treeplexes)._replace(rounding=np.abs(rng.normal(size=size)) * 0.3)
     for player in range(2):
-        expected_values, expected_regrets = gradient.copy(), regrets.copy()
-        expected_values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, gradient)
+        after = call(_kernels.learn, treeplexes, player, learner, predictive, *factors, writes=[2])[2]
+        root = own_sequences(treeplexes, player).start
+        values, regrets, policy = learner.utility.copy(), learner.cumulative_regrets.copy(), learner.policy.copy()
+        values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, learner.utility)
         for _, own in infostates(treeplexes, player):
-            change = expected_values[own] - policy[own] @ expected_values[own]
-            updated = regrets[own] + change
-            updated[np.abs(updated) <= np.minimum(rounding[own.start], np.abs(change))] = 0
-            expected_regrets[own] = np.where(updated > 0, factors[0], factors[1]) * updated
-        arguments = (treeplexes, player, policy, gradient, regrets, rounding, *factors)
-        *_, values, updated, _, _, _ = call(_kernels.observe_utility, *arguments, writes=[3, 4])
-        assert close(values, expected_values)
-        assert close(updated, expected_regrets)
+            change = (values[own] - policy[own] @ values[own]) * (shares[own] if merged else 1)
+
+            def read(table, change=change, own=own):
+                return np.where(np.abs(table) <= np.minimum(learner.rounding[own], np.abs(change)), 0, table)
+
+            updated = read(regrets[own] + change)
+            regrets[own] = np.where(updated > 0, factors[0], factors[1]) * updated
+            table = read(regrets[own] + change) if predictive else regrets[own]
+            policy[own] = plain_match_shared(table, shares[own]) if merged else plain_match(table)
+            if predictive:
+                assert close(after.utility[own], table)
+        assert close(after.utility[root], values[root])
+        assert close(after.cumulative_regrets, regrets)
+        assert close(after.policy, policy)
+        assert after.iteration.tolist() == [6 if other == player else 5 for other in range(2)]
+        for untouched in ("reach", "cumulative_policy"):
+            assert np.array_equal(getattr(after, untouched), getattr(learner, untouched))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("predictive", [True, None])
+def test_recall_strategies(seed, predictive):
+    rng = np.random.default_rng(seed)
+    treeplexes = random_treeplexes(rng, 2)
+    shares = random_shares(rng, treeplexes)
+    treeplexes = treeplexes._replace(shares=shares)
+    learner = random_learner(rng, treeplexes)
+    forgotten = learner._replace(policy=np.full_like(learner.policy, np.nan), reach=np.full_like(learner.reach, np.nan))
+    after = call(_kernels.recall_strategies, treeplexes, forgotten, predictive, writes=[1])[1]
+    table = learner.utility if predictive else learner.cumulative_regrets
+    for player in range(2):
+        own = own_sequences(treeplexes, player)
+        policy = np.ones_like(table)
+        for _, actions in infostates(treeplexes, player):
+            policy[actions] = plain_match_shared(table[actions], shares[actions])
+        assert close(after.policy[own], policy[own])
+        assert close(after.reach[own], plain_sequence_form(treeplexes, player, policy)[own])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -436,7 +481,7 @@ def run_python(script: str) -> None:
 
 
 def test_importing_the_package_compiles_nothing():
-    run_python("assert set(signatures().values()) == {0}, signatures()")
+    run_python("from spiel_cfrplus import *\nassert set(signatures().values()) == {0}, signatures()")
 
 
 def test_every_kernel_is_compiled_for_one_signature_whatever_is_solved():
@@ -451,12 +496,12 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 solver.nash_conv()
                 solver.average_policy()
                 solver.current_profile().sequence_form(0)
-                players = solver.self_play.minimizers
+                players = [spiel_cfrplus.regret_minimizers.CFR(treeplex) for treeplex in solver.game.treeplexes]
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
-twice = {"self_play", "learn", "move_on"}  # with and without predictions
-assert {name for name, count in counts.items() if count > 1} <= twice, counts
-assert counts["self_play"] == counts["learn"] == 2 and counts["evaluate"] == counts["payoff_gradient"] == 1, counts
+assert counts["self_play"] == 2, counts  # with and without predictions
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "learn", "recall_strategies"}, counts
+assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)
 
 

@@ -56,7 +56,7 @@ def reference_iterates(name: str, plus: bool, alternating: bool) -> tuple[games.
 def tables(solver: Solver) -> list[list[float]]:
     """Everything that a solver has computed."""
     profiles = (solver.current_profile(), solver.average_profile())
-    regrets = [minimizer.cumulative_regrets.tolist() for minimizer in solver.self_play.minimizers]
+    regrets = [solver.self_play.cumulative_regrets().tolist()]
     return [*(profile.probabilities.tolist() for profile in profiles), *regrets, [solver.iteration, solver.nash_conv()]]
 
 

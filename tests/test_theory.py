@@ -126,8 +126,7 @@ def test_rounding_that_chooses_a_strategy_is_no_violation(monkeypatch):
         return lemma_2(update)
 
     monkeypatch.setitem(theory._MONOTONE, LEMMA_2, count)
-    solver = CFRPlusSolver(pyspiel.load_game(GOOFSPIEL % "4"), alternating=False)
-    solver.self_play.memory.rounding[:] = 0
+    solver = CFRPlusSolver(pyspiel.load_game(GOOFSPIEL % "4"), alternating=False, reduce=False, exact_ties=False)
     assert run(solver, 200)[LEMMA_2].slack > 0
     assert sum(vanished) > 0
 
@@ -149,7 +148,7 @@ def test_written_out_self_play_measures_the_same(leduc):
     players = zip(leduc.treeplexes, leduc.player_slices, strict=True)
     minimizers = [CFR(treeplex, rounding=leduc.rounding[own]) for treeplex, own in players]
     written_out = SelfPlay(leduc, minimizers, Averaging(1))
-    assert run(written_out, 100) == run(CFRPlusSolver(leduc), 100)
+    assert run(written_out, 100) == run(CFRPlusSolver(leduc, reduce=False), 100)
 
 
 @pytest.mark.parametrize("solver", [CFRSolver, CFRPlusSolver])
@@ -333,6 +332,11 @@ def test_local_regrets_by_hand():
 # They can fail.
 
 
+def follow_regrets(player):
+    """Makes the player play what its table says."""
+    player._memory.policy[:] = player.treeplex.behavioural_policy(player.cumulative_regrets)
+
+
 class Wrong(CFR):
     """CFR whose third update is wrong in its own way."""
 
@@ -340,6 +344,7 @@ class Wrong(CFR):
         super().observe_utility(utility)
         if self.iteration == 3:
             self.spoil(self._memory.cumulative_regrets)
+            follow_regrets(self)
 
     def spoil(self, table):
         raise NotImplementedError
@@ -568,7 +573,7 @@ def test_a_warm_start():
     players = [CFR(treeplex) for treeplex in KUHN.treeplexes]
     for player in players:
         player._memory.cumulative_regrets[1::2] = 1.0
-        player.next_strategy()
+        follow_regrets(player)
     result = reasons(SelfPlay(KUHN, players, Averaging(1)))
     assert result.pop(CFR_PLUS_BOUND) == "the stored values did not start from zero"
     assert set(result.values()) == {""}

@@ -52,10 +52,11 @@ def warm(solver: Solver, policy: object, weight: int) -> Solver:
 
 def regrets(solver: Solver) -> dict[str, list[float]]:
     """Of both players of Kuhn poker, by infostate."""
+    table = solver.self_play.cumulative_regrets()
     return {
-        key: minimizer.cumulative_regrets[minimizer.treeplex.sequences(point)].tolist()
-        for minimizer in solver.self_play.minimizers
-        for point, key in enumerate(minimizer.treeplex.infostate_keys)
+        key: table[own][treeplex.sequences(point)].tolist()
+        for treeplex, own in zip(solver.game.treeplexes, solver.game.player_slices, strict=True)
+        for point, key in enumerate(treeplex.infostate_keys)
     }
 
 
@@ -248,7 +249,7 @@ def test_a_constant_added_to_payoffs_does_not_matter(kuhn):
     solvers = [CFRSolver(kuhn), CFRSolver(game)]
     for solver in solvers:
         solver.warm_start(random_profile(solver.game, 3), 10)
-    tables = [np.concatenate([m.cumulative_regrets for m in solver.self_play.minimizers]) for solver in solvers]
+    tables = [solver.self_play.cumulative_regrets() for solver in solvers]
     np.testing.assert_allclose(*tables, rtol=1e-9)
 
 

@@ -28,16 +28,11 @@ from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
 from spiel_cfrplus.treeplex import Treeplex
 
 
-def allocate_learner(num_sequences: int, num_players: int = 1) -> _kernels.LearnerArrays:
-    """Zeroed memory for `num_sequences` sequences of `num_players` players."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
-    return _kernels.LearnerArrays._make([*vectors, np.zeros(num_players, np.int64)])
-
-
-def share_learner(memory: _kernels.LearnerArrays, player: int, own: slice) -> _kernels.LearnerArrays:
-    """The part of a shared memory that belongs to `player`, whose sequences are `own`."""
-    *vectors, iteration = memory
-    return _kernels.LearnerArrays._make([*(vector[own] for vector in vectors), iteration[player : player + 1]])
+def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> _kernels.LearnerArrays:
+    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `rounding` if there is one."""
+    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 2)]
+    own_rounding = None if rounding is None else rounding.copy()
+    return _kernels.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
 
 
 class CFR:
@@ -58,7 +53,6 @@ class CFR:
         *,
         optimistic: bool = False,
         rounding: npt.ArrayLike = 0.0,
-        memory: _kernels.LearnerArrays | None = None,
     ):
         """Starts from the uniform strategy.
 
@@ -68,7 +62,6 @@ class CFR:
           optimistic: the last utility is predicted to come again, see `SimplexRegretMatching`.
           rounding: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one number;
             see `SequenceFormGame.rounding`.
-          memory: where to keep the tables, float64 (S,) each, instead of arrays of its own.
 
         Raises:
           ValueError: `rounding` has another shape, or numbers that are negative or not finite.
@@ -76,10 +69,9 @@ class CFR:
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
         self.optimistic = optimistic
-        self._memory = allocate_learner(treeplex.num_sequences) if memory is None else memory
-        self._memory.rounding[:] = checked_rounding(rounding, treeplex.num_sequences)
-        self._memory.policy[0] = self._memory.reach[0] = 1.0
-        self.next_strategy()
+        self._rounding = checked_rounding(rounding, treeplex.num_sequences)
+        self._memory = allocate_learner(treeplex.num_sequences, self._rounding)
+        _kernels.recall_strategies(treeplex.arrays, self._memory, optimistic or None)
 
     @property
     def iteration(self) -> int:
@@ -94,15 +86,15 @@ class CFR:
     @property
     def rounding(self) -> np.ndarray:
         """A copy of what regrets must exceed to count, float64 (S,)."""
-        return self._memory.rounding.copy()
+        return self._rounding.copy()
 
     def current_policy(self) -> np.ndarray:
-        """The strategy given last, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
+        """The strategy to play now, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
         return self._memory.policy.copy()
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        _kernels.move_on(self.treeplex.arrays, 0, self._memory, self.optimistic or None)
+        _kernels.sequence_form(self.treeplex.arrays, 0, self._memory.policy, self._memory.reach)
         return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
