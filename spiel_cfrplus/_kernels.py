@@ -204,9 +204,9 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
     then what is positive and what is negative in it is multiplied by the respective factor. `learner.policy` becomes the
     strategy to play next, while `learner.reach` stays what it is until `sequence_form`.
 
-    Unless `predictive` is None, that is the strategy as if these regrets came once more (Farina, Kroer, Sandholm 2021,
-    Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each case is compiled
-    on its own: a test inside the loops would cost a third of a small game's speed.
+    Unless `predictive` is None, that is the strategy as if these regrets, times `predictive`, came once more (Farina, Kroer,
+    Sandholm 2021, Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each
+    case is compiled on its own: a test inside the loops would cost a third of a small game's speed.
     """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     shares = treeplexes.shares
@@ -222,7 +222,8 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
             if predictive is not None:
-                utility[s] = read_ties(regrets[s] + change, change, rounding, s)
+                expected = predictive * change
+                utility[s] = read_ties(regrets[s] + expected, expected, rounding, s)
             total += max(table[s], 0.0)
         normalise(table, total, start, stop, policy, shares)
     learner.iteration[player] += 1
@@ -276,7 +277,7 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
       treeplexes, payoffs: the game.
       learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
       alternating: bool.
-      predictive: True or None, see `learn`.
+      predictive: a weight or None, see `learn`.
       first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
       discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
       weights: float64 (T,), weight in the average.

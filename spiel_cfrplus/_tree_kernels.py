@@ -42,3 +42,15 @@ def add_runs(order, run_start, weights, values, sums):
                 total += summand
                 magnitude += abs(summand)
             sums[run, column] = total if abs(total) > ROUNDING * magnitude else 0.0
+
+
+@jit
+def place_in_order(keys, order, next_place, placed):
+    """One pass of a radix sort: `placed` becomes `order`, uint32 (Z,), sorted stably by `keys`, uint32 (Z,).
+
+    `next_place`, int64 (K,), holds on entry where the first of each key goes.
+    """
+    for i in range(order.size):
+        row = order[i]
+        placed[next_place[keys[row]]] = row
+        next_place[keys[row]] += 1

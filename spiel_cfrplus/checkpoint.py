@@ -46,7 +46,8 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         restored.
     """
     if not isinstance(solver.self_play, CompiledSelfPlay):
-        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; pickle this one instead")
+        remedy = "pickle this one instead" if solver.game.tree.can_be_pickled else "nor can its game be pickled"
+        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; {remedy}")
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
     rule = solver.self_play.local_rule

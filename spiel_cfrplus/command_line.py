@@ -10,6 +10,7 @@ Everything here is reading flags and printing; what is done is in the solvers, `
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import gc
 import importlib
@@ -31,6 +32,7 @@ from open_spiel.python.algorithms import exploitability
 
 from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, size_estimate, solvers, walk_cache
 from spiel_cfrplus._files import check_writable
+from spiel_cfrplus.best_response_play import check_players
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
@@ -40,13 +42,13 @@ FLAGS = flags.FLAGS
 
 importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
 
+_CFR_BR = solvers.CFRBRSolver.algorithm
+_ALGORITHMS = {**learners.LEARNERS, _CFR_BR: dataclasses.replace(learners.LEARNERS["cfr"], name=_CFR_BR)}
 _REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
-flags.DEFINE_list(
-    "algorithm", "cfr+", f"<{'|'.join(learners.LEARNERS)}>: What to run; several, with commas, run one after another."
-)
+flags.DEFINE_list("algorithm", "cfr+", f"<{'|'.join(_ALGORITHMS)}>: What to run; several, with commas, run one after another.")
 flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
 flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
 flags.DEFINE_integer(
@@ -92,6 +94,7 @@ _NOT_WITH_CROSSCHECK = (
     "time_limit",
     "verify",
 )
+_ABOUT_PLAYERS_WHO_MEET = ("alternating", "cce", "check_theory", "simultaneous")
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
@@ -163,6 +166,7 @@ def _job(arguments: list[str]) -> int:
     for learner, average in chosen.items():
         _check_checkpoint(learner, alternating, average)
     compiled = _compile(game)
+    _check_players(compiled)
     exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve_all(compiled, chosen, alternating)
     sys.stdout.flush()
     return exit_code
@@ -200,8 +204,8 @@ def _check_algorithms() -> None:
     if not names:
         raise UsageError("--algorithm needs the name of an algorithm")
     for name in names:
-        if name not in learners.LEARNERS:
-            raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(learners.LEARNERS)}>, or several with commas")
+        if name not in _ALGORITHMS:
+            raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(_ALGORITHMS)}>, or several with commas")
         if names.count(name) > 1:
             raise UsageError(f"--algorithm names {name} more than once")
     for flag, algorithms in (("crosscheck", crosscheck.COMPARABLE), ("checkpoint", tuple(solvers.ALGORITHMS))):
@@ -213,11 +217,14 @@ def _check_algorithms() -> None:
     for flag, asked in (("reduce=on", FLAGS.reduce == "on"), ("noexact_ties", not FLAGS.exact_ties)):
         if asked and in_python:
             raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
+    for flag in _ABOUT_PLAYERS_WHO_MEET:
+        if FLAGS[flag].present and _CFR_BR in names:
+            raise UsageError(f"--{flag} is not for {_CFR_BR}, in which each player learns alone, against best responses")
 
 
 def _learners() -> list[learners.Learner]:
     try:
-        return [learners.LEARNERS[name].with_step_size(FLAGS.step_size) for name in FLAGS.algorithm]
+        return [_ALGORITHMS[name].with_step_size(FLAGS.step_size) for name in FLAGS.algorithm]
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -320,6 +327,15 @@ def _announce_size(game: pyspiel.Game) -> None:
         )
 
 
+def _check_players(game: SequenceFormGame) -> None:
+    """Finds out before any algorithm has run whether all of them can."""
+    if _CFR_BR in FLAGS.algorithm:
+        try:
+            check_players(game)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
 def _check_plot() -> None:
     """Finds out before any work whether the picture can be drawn."""
     path = FLAGS.plot
@@ -363,6 +379,8 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
 def _make_solver(
     game: SequenceFormGame, learner: learners.Learner, alternating: bool, average: averaging.Averaging
 ) -> solvers.Solver:
+    if learner.name == _CFR_BR:
+        return solvers.CFRBRSolver(game, averaging=average)
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
@@ -410,16 +428,19 @@ def _plot(game: SequenceFormGame, runs: Mapping[str, Sequence[convergence.Row]],
     if begun:
         policies = "last iterates" if FLAGS.last_iterate else "average policies"
         name = textwrap.fill(str(game.tree.game).replace(",", ", "), _TITLE_WIDTH)
-        plotting.plot_convergence(begun, FLAGS.plot, title=f"{name}\n{_updates(alternating)}, {policies}")
+        updates = ", ".join(dict.fromkeys(_updates(algorithm, alternating) for algorithm in begun))
+        plotting.plot_convergence(begun, FLAGS.plot, title=f"{name}\n{updates}, {policies}")
 
 
-def _updates(alternating: bool) -> str:
+def _updates(algorithm: str, alternating: bool) -> str:
+    if algorithm == _CFR_BR:
+        return "updates against best responses"
     return f"{'alternating' if alternating else 'simultaneous'} updates"
 
 
 def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
-    print(f"{solver.algorithm}, {_updates(solver.alternating)}, {_policy_in_words(solver)}")
+    print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
@@ -453,7 +474,8 @@ def _policy_in_words(solver: solvers.Solver) -> str:
         return "last iterates"
     average = solver.averaging
     base = f"(t - {average.delay})" if average.delay else "t"
-    return f"averages by the {average.convention} convention with weights {base}^{average.power:g}"
+    convention = "" if solver.algorithm == _CFR_BR else f" by the {average.convention} convention"
+    return f"averages{convention} with weights {base}^{average.power:g}"
 
 
 def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[convergence.Row]:

@@ -194,14 +194,21 @@ class GameTree(Immutable):
         Raises:
           ValueError: it could not.
         """
+        if not self.can_be_pickled:
+            raise ValueError(
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Solvers that are compiled as a "
+                "whole can be saved with solver.save(path) and loaded with game= instead"
+            )
+        return super().__reduce__()
+
+    @property
+    def can_be_pickled(self) -> bool:
+        """Whether OpenSpiel could make the same game again from its pickle."""
         try:
             pickle.loads(pickle.dumps(self.game))
-        except (pyspiel.SpielError, RuntimeError) as error:
-            raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. A native solver can be saved "
-                "with solver.save(path) and loaded with game= instead"
-            ) from error
-        return super().__reduce__()
+        except (pyspiel.SpielError, RuntimeError):
+            return False
+        return True
 
     @property
     def num_players(self) -> int:

@@ -18,12 +18,27 @@ def sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tu
 
     Sums that are zero but for rounding are zero; rows without any other are left out.
     """
-    order = np.lexsort(keys.T[::-1])
+    order = _order_of_rows([*keys.T])
     starts = _run_starts(keys, order)
     sums = np.empty((len(starts), values.shape[1]))
     _tree_kernels.add_runs(order, np.append(starts, len(order)), weights, values, sums)
     paid = np.any(sums != 0, axis=1)
     return (keys[order[starts]], sums) if paid.all() else (keys[order[starts[paid]]], sums[paid])
+
+
+def _order_of_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The rows in lexicographic order, equal ones in the order that they have, uint32 (Z,): a radix sort.
+
+    Args:
+      columns: each (Z,), numbers of sequences.
+    """
+    order = np.arange(len(columns[0]), dtype=_kernels.INDEX)
+    for column in reversed(columns):
+        counts = np.bincount(column)
+        placed = np.empty_like(order)
+        _tree_kernels.place_in_order(column.astype(_kernels.INDEX), order, np.cumsum(counts) - counts, placed)
+        order = placed
+    return order
 
 
 def _run_starts(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -52,7 +67,7 @@ def group_payoffs(sequences: np.ndarray, payoffs: np.ndarray, offsets: Sequence[
         paid = np.flatnonzero(payoffs[:, player])
         own = sequences[paid, player]
         opponents = np.delete(sequences, player, axis=1)[paid]
-        order = np.lexsort((own, *opponents.T[::-1]))
+        order = _order_of_rows([*opponents.T, own])
         row_starts = _run_starts(opponents, order)
         start, stop = stop, stop + len(order)
         rows.append(opponents[order[row_starts]] + np.delete(first_of, player))

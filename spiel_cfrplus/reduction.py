@@ -101,6 +101,17 @@ class Reduction(Immutable):
         members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
         return frozen(self.regret_scale * sums / members, np.float64)
 
+    def merged_infostates(self, player: int) -> list[tuple[str, ...]]:
+        """The player's infostates that have become one, by their information-state strings; not those that stand alone."""
+        treeplex, own = self.game.treeplexes[player], self.game.player_slices[player]
+        first = treeplex.sequence_start[:-1]
+        reduced = np.searchsorted(self.treeplex_arrays.sequence_start, self.sequence_class[own][first], side="right")
+        members: dict[int, list[str]] = {}
+        for key, infostate, forced in zip(treeplex.infostate_keys, reduced.tolist(), self.forced[own][first], strict=True):
+            if not forced:
+                members.setdefault(infostate, []).append(key)
+        return [tuple(keys) for keys in members.values() if len(keys) > 1]
+
     def policy(self, policy: np.ndarray) -> np.ndarray:
         """A behavioural policy of the game, float64 (S,), from one of the reduced game."""
         return np.where(self.forced, 1.0, (policy / self.copies)[self.sequence_class])
@@ -202,6 +213,8 @@ def _merge(form: _Form, infostates: np.ndarray, colour: np.ndarray) -> tuple[_Fo
       The form; the new number of each sequence, int64 (S,); how many of its infostate each new one is, float64 (S',).
     """
     treeplexes = form.treeplexes
+    if len(np.unique(colour)) == len(colour):
+        return form, np.arange(len(colour)), np.ones(len(colour))
     counts = np.diff(treeplexes.sequence_start)
     kept = np.zeros(len(counts), bool)
     kept[infostates] = True

@@ -23,7 +23,7 @@ from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
@@ -210,7 +210,7 @@ class CompiledSelfPlay:
         local_rule: LocalRule,
         averaging: Averaging,
         alternating: bool,
-        optimistic: bool = False,
+        optimistic: float = 0.0,
         exact_ties: bool = True,
         reduction: Reduction | None = None,
     ):
@@ -219,7 +219,7 @@ class CompiledSelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.optimistic = optimistic
+        self.optimistic = checked_weight(optimistic)
         self.exact_ties = exact_ties
         self._played = game if reduction is None else reduction
         rounding = self._played.rounding if exact_ties else None

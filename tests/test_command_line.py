@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 
+import pyspiel
 import pytest
+from open_spiel.python.algorithms import cfr_br, exploitability
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -260,12 +262,43 @@ def test_every_learner_is_an_algorithm():
     assert ours < 1e-9
 
 
-def test_averaging_power_reaches_the_average():
-    # After two iterations CFR's own average has weights 1 and 1; with 1 and 2 it is not the same.
-    uniform, linear = (
-        rows(run("--algorithm=cfr", "--iterations=2", f"--averaging_power={power}", "--noverify"))[-1][2] for power in (0, 1)
-    )
-    assert rows(run("--algorithm=cfr", "--iterations=2", "--noverify"))[-1][2] == uniform != linear
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr-br"])
+def test_averaging_power_reaches_the_average(algorithm):
+    # After two iterations the algorithm's own average has weights 1 and 1; with 1 and 2 it is not the same.
+    flags = [f"--algorithm={algorithm}", "--iterations=2", "--noverify"]
+    uniform, linear = (rows(run(*flags, f"--averaging_power={power}"))[-1][2] for power in (0, 1))
+    assert rows(run(*flags))[-1][2] == uniform != linear
+
+
+def test_learning_against_best_responses_is_an_algorithm():
+    game = pyspiel.load_game("kuhn_poker")
+    openspiel, expected = cfr_br.CFRBRSolver(game), []
+    for _ in range(4):
+        openspiel.evaluate_and_update_policy()
+        expected.append(exploitability.nash_conv(game, openspiel.average_policy()))
+    result = run("--algorithm=cfr-br", "--iterations=4", "--print_freq=1", "--averaging=openspiel")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [row[2] for row in rows(result)] == pytest.approx(expected, rel=1e-6)
+    assert "cfr-br, updates against best responses, averages with weights t^0\n" in result.stdout
+    ours, theirs = verified(result)
+    assert abs(ours - theirs) < 1e-12
+
+
+def test_learning_against_best_responses_beside_others():
+    result = run_with(TELL, "--algorithm=cfr,cfr-br", "--iterations=2", "--plot=x.png", "--last_iterate")
+    assert (result.returncode, result.stderr) == (0, "")
+    title = "kuhn_poker()\nalternating updates, updates against best responses, last iterates"
+    assert str([title]) in result.stdout
+    alone = run("--algorithm=cfr-br", "--iterations=2", "--last_iterate")
+    assert [row[2] for row in rows(result)[2:]] == [row[2] for row in rows(alone)]
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker(players=3)", "matrix_pd"])
+def test_learning_against_best_responses_needs_two_opponents(game):
+    result = run("--algorithm=cfr,cfr-br", f"--game={game}")
+    assert result.returncode == 2
+    assert rows(result) == []  # before the other one has begun
+    assert re.fullmatch(r"error: CFR-BR is for two-player constant-sum games only, not for .*\n", result.stderr)
 
 
 def test_distance_from_coarse_correlated_equilibria():
@@ -287,6 +320,13 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "pdcfr+, not for gradient_ascent"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
+        (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),
+        (["--algorithm=cfr-br", "--checkpoint=x.npz"], "pdcfr+, not for cfr-br"),
+        (["--algorithm=cfr-br", "--step_size=1"], "cfr-br takes no step size"),
+        (["--algorithm=cfr,cfr-br", "--simultaneous"], "--simultaneous is not for cfr-br, in which each player learns alone"),
+        (["--algorithm=cfr-br", "--noalternating"], "--alternating is not for cfr-br"),
+        (["--algorithm=cfr-br", "--cce"], "--cce is not for cfr-br"),
+        (["--algorithm=cfr-br", "--check_theory"], "--check_theory is not for cfr-br"),
     ],
 )
 def test_flags_that_do_not_go_together(flags, words):
