@@ -313,8 +313,8 @@ def _announce_size(game: pyspiel.Game) -> None:
         return
     about = "about" if size.is_complete else "more than"
     print(
-        f"{game}: {about} {size.num_histories:.2g} histories, which take {size.least_bytes / 1e9:.1f} GB, or up to "
-        f"{size.most_bytes / 1e9:.1f} GB if it has many infostates (estimated)",
+        f"{game}: {about} {size.num_histories:.2g} histories, which take {size.least_bytes / 1e9:.1f} to "
+        f"{size.most_bytes / 1e9:.1f} GB, depending on how many infostates they fall into (estimated)",
         flush=True,
     )
     available = size_estimate.available_bytes()

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 import pyspiel
 
-from spiel_cfrplus.game_checks import check_game
+from spiel_cfrplus.game_checks import check_game, no_information_states
 from spiel_cfrplus.tree_walk import MOST_HISTORIES, actions_of
 
 PROBES = 1000
@@ -99,11 +99,18 @@ def estimate_size(game: pyspiel.Game, seed: int = 0) -> SizeEstimate:
         for state, weight in probes:
             if state.current_player() >= 0:
                 decisions += weight
-                key_bytes += weight * sys.getsizeof(state.information_state_string())
+                key_bytes += weight * _key_bytes(game, state)
         chosen = _sample(sorted(edges), weights, generator) if len(edges) > PROBES else [(e, weights[e[3]]) for e in edges]
         probes = [(probes[number][0].child(action), weight) for (*_, number, action), weight in chosen]
         visits += len(probes)
     return SizeEstimate(game.num_players(), histories, decisions, key_bytes / max(decisions, 1), not probes)
+
+
+def _key_bytes(game: pyspiel.Game, state: pyspiel.State) -> int:
+    try:
+        return sys.getsizeof(state.information_state_string())
+    except (pyspiel.SpielError, NotImplementedError) as error:
+        raise no_information_states(game, error) from error
 
 
 def _edges(state: pyspiel.State, number: int) -> list[_Edge]:

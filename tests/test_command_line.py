@@ -578,7 +578,7 @@ def test_the_size_of_a_large_game_is_said_before_the_walk():
 
     result = run("--game=chess", "--max_histories=1000", preexec_fn=limit_memory)
     assert result.returncode == 2
-    size = re.fullmatch(r"chess\(\): more than (\S+) histories, which take (\S+) GB, or up to (\S+) GB .*\n", result.stdout)
+    size = re.fullmatch(r"chess\(\): more than (\S+) histories, which take (\S+) to (\S+) GB, .*\n", result.stdout)
     histories, least, most = map(float, size.groups())
     assert histories > 2e9
     assert 50 < least < most

@@ -79,6 +79,12 @@ def test_games_that_cannot_be_walked_are_refused():
         estimate_size(pyspiel.load_game("goofspiel"))
 
 
+def test_games_without_information_states_are_refused_as_by_the_walk():
+    # Its first decisions are beyond what is looked at before a walk.
+    with pytest.raises(ValueError, match=r"crazy_eights\(\) has no information-state strings"):
+        estimate_size(pyspiel.load_game("crazy_eights"))
+
+
 def test_memory_grows_with_infostates():
     estimate = estimate_size(pyspiel.load_game("tic_tac_toe"))
     # All of the 294778 decisions are infostates: that many strings and list entries.
