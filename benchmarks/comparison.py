@@ -4,7 +4,8 @@ Each solver has a process of its own for each game and purpose, on one core, and
 Seconds are those that the processor spent on the process, all its threads, so that other work on the machine disturbs
 little; on an idle machine that is the wall time, which for the third row is in the JSON, too.
 
-* Set-up: from the game's string to a solver that has done its first iteration; imports come before.
+* Set-up: from the game's string to a solver that has done its first iteration. What a package imports by itself comes before;
+  what it imports when first needed does not.
 * Iterations per second: the processes of all solvers take turns, a block of iterations each; the median block counts. Before,
   each does `--settle` iterations, or as many as fit into half the limit.
 * Seconds to NashConv: from the start of a fresh process, hence with the interpreter, imports and set-up, to the first of the
