@@ -4,7 +4,8 @@ Each solver has a process of its own for each game and purpose, on one core, and
 Seconds are those that the processor spent on the process, all its threads, so that other work on the machine disturbs
 little; on an idle machine that is the wall time, which for the third row is in the JSON, too.
 
-* Set-up: from the game's string to a solver that has done its first iteration; imports come before.
+* Set-up: from the game's string to a solver that has done its first iteration. What a package imports by itself comes before;
+  what it imports when first needed does not.
 * Iterations per second: the processes of all solvers take turns, a block of iterations each; the median block counts. Before,
   each does `--settle` iterations, or as many as fit into half the limit.
 * Seconds to NashConv: from the start of a fresh process, hence with the interpreter, imports and set-up, to the first of the
@@ -15,8 +16,8 @@ little; on an idle machine that is the wall time, which for the third row is in 
 All averages have linear weights. OpenSpiel's solvers and noregret average the strategies 0 to t-1 of both players, this package
 those that the CFR+ paper says, LiteEFG 1 to t of both; so the iterations at which a NashConv is reached differ a little.
 
-At the end of the second step each solver exports its average policy. "check" is how far its NashConv, computed by this package
-or, if the policy is this package's, by OpenSpiel, is from what the solver said, relative to that. It counts nowhere.
+After its timed iterations each solver exports its average policy. "check" is how far its NashConv, computed by this package or,
+if the policy is this package's, by OpenSpiel, is from what the solver says. The time for that counts nowhere.
 
 Files on disk are warm: each solver has run on kuhn_poker before, with numba's cache of compiled kernels written. LiteEFG's
 files of games, of which it could reuse those that it has seen before, are not kept.
@@ -42,6 +43,7 @@ from timing import seconds_per_repetition
 CONTENDERS_FILE = str(pathlib.Path(__file__).with_name("contenders.py"))
 OURS = ("spiel_cfrplus", "spiel_cfrplus_reduced")
 BASELINE = "openspiel_cpp"
+STEPS = ("convergence", "speed")
 TARGETS = (1e-2, 1e-3, 1e-4)
 
 # By name: what pyspiel.load_game takes, and how many times faster than the fastest other solver we hold ourselves to be.
@@ -152,15 +154,17 @@ class Comparison:
         """The solvers that are there."""
         return [solver for solver, words in self.solvers.items() if "absent" not in words]
 
-    def measure(self, name: str, game: str) -> None:
-        """Adds a game."""
-        results: dict[str, dict[str, Any]] = {solver: {} for solver in self.present}
+    def measure(self, name: str, game: str, steps: Sequence[str]) -> None:
+        """Adds a game: its "convergence", its "speed" or both."""
+        results: dict[str, dict[str, Any]] = {solver: {"seconds_to": {}} for solver in self.present}
         self.games[name] = results
-        for solver, result in results.items():
-            print(f"{name}: {solver}", file=sys.stderr)
-            self._converge(solver, game, result)
-        print(f"{name}: iterations", file=sys.stderr)
-        self._iterate(game, results)
+        if "convergence" in steps:
+            for solver, result in results.items():
+                print(f"{name}: convergence of {solver}", file=sys.stderr)
+                self._converge(solver, game, result)
+        if "speed" in steps:
+            print(f"{name}: speed", file=sys.stderr)
+            self._iterate(game, results)
         for result in results.values():
             if "seconds_per_iteration" in result and "seconds_per_iteration" in results.get(BASELINE, {}):
                 result["times_openspiel_cpp"] = results[BASELINE]["seconds_per_iteration"] / result["seconds_per_iteration"]
@@ -200,12 +204,12 @@ class Comparison:
                     results[solver]["check"] = self._check(solver, game, process)
 
     def _check(self, solver: str, game: str, process: Process) -> float:
-        """Relative difference between NashConv as the solver says and as another says."""
+        """Difference between NashConv of the average policy as the solver says and as another says."""
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "policy.json")
             said = process.tell(2 * self.limit, export=path)["nash_conv"]
             with Process(sys.executable, solver, game, "--check", path) as checker:
-                return abs(checker.answer(2 * self.limit)["checked"] - said) / max(abs(said), sys.float_info.min)
+                return abs(checker.answer(2 * self.limit)["checked"] - said)
 
     def times_fastest_public(self, name: str, solver: str) -> float | None:
         """Times as many iterations per second as the fastest solver that is not ours."""
@@ -292,6 +296,7 @@ def main() -> None:
         metavar="SOLVER=PATH",
         help="interpreters that have a solver installed",
     )
+    parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="default: both")
     parser.add_argument("--settle", type=int, default=300, help="iterations before the timed ones (default: %(default)s)")
     parser.add_argument("--blocks", type=int, default=7, help="timed blocks for each solver (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=120, help="seconds for each step of each process (default: %(default)s)")
@@ -306,7 +311,7 @@ def main() -> None:
             pythons[solver] = path
     comparison = Comparison(pythons, args.settle, args.blocks, args.limit)
     for name in args.games:
-        comparison.measure(name, GAMES[name][0] if name in GAMES else name)
+        comparison.measure(name, GAMES[name][0] if name in GAMES else name, args.steps)
         if args.json:
             pathlib.Path(args.json).write_text(json.dumps(comparison.as_json(), indent=2) + "\n")
     print(comparison.as_markdown())
