@@ -81,7 +81,7 @@ class LearnerArrays(NamedTuple):
       reach: the current strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
-      rounding: the regret that rounding may leave of none.
+      rounding: the regret that rounding may leave of none; None, another type, if it is to be taken as it is.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
@@ -90,7 +90,7 @@ class LearnerArrays(NamedTuple):
     reach: np.ndarray
     cumulative_policy: np.ndarray
     utility: np.ndarray
-    rounding: np.ndarray
+    rounding: np.ndarray | None
     iteration: np.ndarray
 
 
@@ -186,12 +186,14 @@ def weight_of_regret(shares, s):
 
 
 @jit
-def read_ties(regret, change, rounding):
-    """A regret after its latest change, zero if it is within rounding.
+def read_ties(regret, change, rounding, s):
+    """A regret after its latest change, zero if it is within rounding; as it is if `rounding` is None.
 
     But what discounting has worn down to that, and the change adds less to, is left.
     """
-    return regret if abs(regret) > min(rounding, abs(change)) else 0.0
+    if rounding is None:
+        return regret
+    return regret if abs(regret) > min(rounding[s], abs(change)) else 0.0
 
 
 @jit
@@ -216,12 +218,12 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
         total = 0.0
         for s in range(start, stop):
             change = weight_of_regret(shares, s) * (utility[s] - value)
-            regret = read_ties(regrets[s] + change, change, rounding[s])
+            regret = read_ties(regrets[s] + change, change, rounding, s)
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
             if predictive is not None:
                 expected = predictive * change
-                utility[s] = read_ties(regrets[s] + expected, expected, rounding[s])
+                utility[s] = read_ties(regrets[s] + expected, expected, rounding, s)
             total += max(table[s], 0.0)
         normalise(table, total, start, stop, policy, shares)
     learner.iteration[player] += 1

@@ -59,6 +59,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
         "reduced": solver.self_play.reduction is not None,
+        "exact_ties": solver.self_play.exact_ties,
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
@@ -105,6 +106,7 @@ def load(
         averaging=Averaging(**options["averaging"]),
         local_rule=local_rule(options),
         reduce=options["reduced"],
+        exact_ties=options["exact_ties"],
     )
     solver.self_play.restore(arrays)
     return solver
@@ -144,7 +146,8 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
     texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    for name, kind in {**texts, "alternating": bool, "reduced": bool, "averaging": dict, "local_rule": dict}.items():
+    switches = dict.fromkeys(("alternating", "reduced", "exact_ties"), bool)
+    for name, kind in {**texts, "averaging": dict, "local_rule": dict, **switches}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])

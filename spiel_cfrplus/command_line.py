@@ -19,6 +19,7 @@ import os
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -29,7 +30,7 @@ from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, solvers
+from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, size_estimate, solvers, walk_cache
 from spiel_cfrplus._files import check_writable
 from spiel_cfrplus.best_response_play import check_players
 from spiel_cfrplus.evaluation import evaluate
@@ -59,6 +60,7 @@ flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -66,6 +68,8 @@ flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
 flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
+flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
+flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
 flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
 flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
@@ -80,6 +84,7 @@ _NOT_WITH_CROSSCHECK = (
     "cce",
     "check_theory",
     "checkpoint",
+    "exact_ties",
     "last_iterate",
     "plot",
     "print_freq",
@@ -95,6 +100,8 @@ _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
 _TITLE_WIDTH = 100
+# Games with fewer histories are walked in a second or two, so nothing is said about their size.
+_SMALL_GAME = 1_000_000
 
 _EXIT_DISAGREEMENT = 1
 _EXIT_VIOLATION = 1
@@ -209,10 +216,10 @@ def _check_algorithms() -> None:
     for flag in _ABOUT_PLAYERS_WHO_MEET:
         if FLAGS[flag].present and _CFR_BR in names:
             raise UsageError(f"--{flag} is not for {_CFR_BR}, in which each player learns alone, against best responses")
-    if FLAGS.reduce == "on" and FLAGS.cce:
-        raise UsageError("--reduce=on and --cce do not go together: regrets of play are summed over the whole game")
-    if FLAGS.reduce == "on" and (whole := [name for name in names if name not in solvers.ALGORITHMS]):
-        raise UsageError(f"--reduce=on is for {', '.join(solvers.ALGORITHMS)}, not for {whole[0]}")
+    in_python = [f"{name} with --cce" for name in names if FLAGS.cce] + [n for n in names if n not in solvers.ALGORITHMS]
+    for flag, asked in (("reduce=on", FLAGS.reduce == "on"), ("noexact_ties", not FLAGS.exact_ties)):
+        if asked and in_python:
+            raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
 
 
 def _learners() -> list[learners.Learner]:
@@ -274,13 +281,23 @@ def _silent_stderr() -> Iterator[None]:
 
 
 def _compile(game: pyspiel.Game) -> SequenceFormGame:
-    started = time.perf_counter()
+    if FLAGS.cache == "":
+        raise UsageError("--cache needs the name of a directory")
     try:
         with _silent_stderr():
             check_game(game)
-        compiled = compile_game(game, max_histories=FLAGS.max_histories, progress=True)
+        if FLAGS.cache is None or not walk_cache.is_kept(game, FLAGS.cache):
+            _announce_size(game)
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+            compiled = compile_game(
+                game, processes=FLAGS.processes, max_histories=FLAGS.max_histories, progress=True, cache=FLAGS.cache
+            )
     except ValueError as error:
         raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"--cache={FLAGS.cache}: {error}") from error
     print(
         f"{game}: {compiled.tree.num_histories} histories, {compiled.num_infostates} infostates, {compiled.num_sequences} "
         f"sequences, {len(compiled.payoffs)} payoffs, compiled in {time.perf_counter() - started:.2f} s"
@@ -295,6 +312,28 @@ def _check_players(game: SequenceFormGame) -> None:
             check_players(game)
         except ValueError as error:
             raise UsageError(str(error)) from error
+
+
+def _announce_size(game: pyspiel.Game) -> None:
+    """Says how large a game will be, if it is large, before memory is spent on it."""
+    with _silent_stderr():
+        size = size_estimate.estimate_size(game)
+    if size.num_histories < _SMALL_GAME:
+        return
+    about = "about" if size.is_complete else "more than"
+    print(
+        f"{game}: {about} {size.num_histories:.2g} histories, which take {size.least_bytes / 1e9:.1f} GB, or up to "
+        f"{size.most_bytes / 1e9:.1f} GB if it has many infostates (estimated)",
+        flush=True,
+    )
+    available = size_estimate.available_bytes()
+    if size.least_bytes > available:
+        print(
+            f"warning: {available / 1e9:.1f} GB are available; choose smaller game parameters, or let --max_histories stop the "
+            "walk before memory runs out",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _check_plot() -> None:
@@ -329,6 +368,10 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
             if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
                 raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
+            if FLAGS.exact_ties != options["exact_ties"]:
+                raise UsageError(
+                    f"{path} was saved with --{'' if options['exact_ties'] else 'no'}exact_ties; pass the same flag"
+                )
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -341,8 +384,9 @@ def _make_solver(
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        reduce = _REDUCE[FLAGS.reduce]
-        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average, reduce=reduce)
+        return solvers.ALGORITHMS[learner.name](
+            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], exact_ties=FLAGS.exact_ties
+        )
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game)
     except ValueError as error:
@@ -474,6 +518,9 @@ def _print_verdicts(checks: TheoryChecks) -> None:
 
 def _verify(solver: solvers.Solver) -> int:
     """Evaluates the exported policy with OpenSpiel; returns the exit code."""
+    if solver.game.tree.num_histories >= _SMALL_GAME and not FLAGS["verify"].present:
+        print("not verified with OpenSpiel, which takes long for a game of this size; --verify has it done")
+        return 0
     profile = solver.current_profile() if FLAGS.last_iterate else solver.average_profile()
     ours = evaluate(solver.game, profile).nash_conv
     try:

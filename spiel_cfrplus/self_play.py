@@ -194,11 +194,12 @@ class SelfPlay:
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
-    Stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of actions stay ties.
+    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of
+    actions stay ties.
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating, optimistic: how it is played.
+      local_rule, averaging, alternating, optimistic, exact_ties: how it is played.
       reduction: what is iterated on instead of the whole game, or None.
       memory: everything that iterations change, over the sequences of the reduction if there is one.
     """
@@ -210,6 +211,7 @@ class CompiledSelfPlay:
         averaging: Averaging,
         alternating: bool,
         optimistic: float = 0.0,
+        exact_ties: bool = True,
         reduction: Reduction | None = None,
     ):
         self.game = game
@@ -218,9 +220,10 @@ class CompiledSelfPlay:
         self.averaging = averaging
         self.alternating = alternating
         self.optimistic = checked_weight(optimistic)
+        self.exact_ties = exact_ties
         self._played = game if reduction is None else reduction
-        self.memory = allocate_learner(self._played.num_sequences, game.num_players)
-        self.memory.rounding[:] = self._played.rounding
+        rounding = self._played.rounding if exact_ties else None
+        self.memory = allocate_learner(self._played.num_sequences, rounding, game.num_players)
         self._recall_strategies()
 
     @property
@@ -267,11 +270,11 @@ class CompiledSelfPlay:
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
         """The same session without iterations and without reduction."""
-        return CompiledSelfPlay(self.game, self.local_rule, self.averaging, self.alternating, self.optimistic)
+        return CompiledSelfPlay(self.game, self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self.game, self.local_rule, self.averaging, self.alternating, self.optimistic, self.reduction)
-        return _resume, (options, self.remember())
+        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        return _resume, ((self.game, *how, self.reduction), self.remember())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
@@ -286,6 +289,8 @@ class CompiledSelfPlay:
     def rounding(self) -> np.ndarray:
         """What regrets must exceed to count, float64 (S,), in game units."""
         rounding = self.memory.rounding
+        if rounding is None:
+            return np.zeros(self.game.num_sequences)
         return rounding.copy() if self.reduction is None else self.reduction.regrets(rounding)
 
     def average_policy(self) -> np.ndarray:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -541,3 +542,82 @@ def test_a_violated_statement_ends_the_runs(tmp_path):
     assert [row[0] for row in rows(result)] == [1, 2]
     assert "cfr, alternating" not in result.stdout
     assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
+
+
+def test_a_cache_saves_the_second_walk_and_changes_nothing_else(tmp_path):
+    flags = ("--game=leduc_poker", "--iterations=20", f"--cache={tmp_path / 'walks'}")
+    first, second = run(*flags), run(*flags)
+    (path,) = (tmp_path / "walks").iterdir()
+    assert path.name.startswith("leduc_poker-")
+    assert (first.returncode, second.returncode, first.stderr, second.stderr) == (0, 0, "", "")
+    assert [row[2:] for row in rows(first)] == [row[2:] for row in rows(second)]
+    path.write_bytes(b"damaged")
+    third = run(*flags)
+    assert third.returncode == 0
+    assert re.fullmatch(rf"note: {path} is not a walk that .* it is made anew\n", third.stderr)
+    assert [row[2:] for row in rows(third)] == [row[2:] for row in rows(first)]
+
+
+def test_games_that_are_not_cached_are_solved_and_it_is_said(tmp_path):
+    result = run("--game=python_kuhn_poker", "--iterations=2", f"--cache={tmp_path}")
+    assert result.returncode == 0
+    assert re.fullmatch(r"note: python_kuhn_poker\(\) is not kept in .*: it is a Python or a matrix game, .*\n", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("directory", ["", "/proc/nowhere", __file__])
+def test_a_cache_that_cannot_be_written_is_a_usage_error(directory):
+    result = run(f"--cache={directory}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(r"error: --cache.*\n", result.stderr)
+
+
+def test_the_size_of_a_large_game_is_said_before_the_walk():
+    def limit_memory():
+        resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9, 8 * 10**9))
+
+    result = run("--game=chess", "--max_histories=1000", preexec_fn=limit_memory)
+    assert result.returncode == 2
+    size = re.fullmatch(r"chess\(\): more than (\S+) histories, which take (\S+) GB, or up to (\S+) GB .*\n", result.stdout)
+    histories, least, most = map(float, size.groups())
+    assert histories > 2e9
+    assert 50 < least < most
+    warning, error = result.stderr.splitlines()
+    available = re.match(r"warning: (\S+) GB are available; choose smaller game parameters, or let --max_histories", warning)
+    assert 0 < float(available.group(1)) <= 8
+    assert "max_histories=1000" in error
+
+
+def test_nothing_is_said_about_the_size_of_a_small_game():
+    assert "GB" not in run("--game=leduc_poker", "--iterations=1").stdout
+
+
+def test_a_large_game_is_verified_on_demand_only():
+    result = run("--game=liars_dice(dice_sides=7)", "--iterations=1")
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[-1].startswith("not verified with OpenSpiel")
+
+
+def test_a_large_game_that_fits_is_no_reason_to_warn():
+    result = run("--game=liars_dice(dice_sides=7)", "--max_histories=2000")
+    assert "about 1.6e+06 histories" in result.stdout
+    assert "warning" not in result.stderr
+
+
+def test_processes_share_the_walk_and_change_nothing_else():
+    alone, shared = (run("--game=leduc_poker", "--iterations=5", f"--processes={number}") for number in (1, 2))
+    assert (shared.returncode, shared.stderr) == (0, "")
+    assert [row[2:] for row in rows(shared)] == [row[2:] for row in rows(alone)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--processes=-2"], "-2 is not a positive integer"),
+        (["--processes=2", "--game=python_kuhn_poker"], "cannot be walked by several processes.*use processes=1"),
+    ],
+)
+def test_processes_that_cannot_be_are_a_usage_error(flags, words):
+    result = run(*flags)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(rf"error: .*{words}\n", result.stderr)

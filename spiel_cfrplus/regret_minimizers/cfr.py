@@ -28,10 +28,11 @@ from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
 from spiel_cfrplus.treeplex import Treeplex
 
 
-def allocate_learner(num_sequences: int, num_players: int = 1) -> _kernels.LearnerArrays:
-    """Zeroed memory for `num_sequences` sequences of `num_players` players."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
-    return _kernels.LearnerArrays._make([*vectors, np.zeros(num_players, np.int64)])
+def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> _kernels.LearnerArrays:
+    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `rounding` if there is one."""
+    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 2)]
+    own_rounding = None if rounding is None else rounding.copy()
+    return _kernels.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
 
 
 class CFR:
@@ -68,8 +69,8 @@ class CFR:
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
         self.optimistic = checked_weight(optimistic)
-        self._memory = allocate_learner(treeplex.num_sequences)
-        self._memory.rounding[:] = checked_rounding(rounding, treeplex.num_sequences)
+        self._rounding = checked_rounding(rounding, treeplex.num_sequences)
+        self._memory = allocate_learner(treeplex.num_sequences, self._rounding)
         _kernels.recall_strategies(treeplex.arrays, self._memory, self.optimistic or None)
 
     @property
@@ -85,7 +86,7 @@ class CFR:
     @property
     def rounding(self) -> np.ndarray:
         """A copy of what regrets must exceed to count, float64 (S,)."""
-        return self._memory.rounding.copy()
+        return self._rounding.copy()
 
     def current_policy(self) -> np.ndarray:
         """The strategy to play now, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
