@@ -55,7 +55,7 @@ def load(name: str) -> pyspiel.Game:
     return pyspiel.convert_to_turn_based(game) if is_simultaneous else game
 
 
-def measure_compiling(name: str, processes: int, nash_conv: float, seconds: float) -> dict[str, object]:
+def measure_compiling(name: str, processes: int, reduce: str, nash_conv: float, seconds: float) -> dict[str, object]:
     """In a fresh process: what it takes to walk, compile and solve the game."""
     spiel_cfrplus.CFRPlusSolver(load("kuhn_poker")).run(1)
     warm = peak_megabytes()
@@ -75,7 +75,7 @@ def measure_compiling(name: str, processes: int, nash_conv: float, seconds: floa
     compiled = spiel_cfrplus.SequenceFormGame.from_tree(tree)
     result |= {"sequences": compiled.num_sequences, "payoffs": len(compiled.payoffs)}
     note("compile")
-    solver = spiel_cfrplus.CFRPlusSolver(compiled)
+    solver = spiel_cfrplus.CFRPlusSolver(compiled, reduce={"auto": "auto", "on": True, "off": False}[reduce])
     solver.run(1)
     note("arrays")
     solve(solver, nash_conv, seconds)
@@ -156,6 +156,7 @@ def main() -> None:
     parser.add_argument("--nash_conv", type=float, default=1e-3, help="solve to this (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="or for so long (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="to walk in (default: %(default)s)")
+    parser.add_argument("--reduce", choices=["auto", "on", "off"], default="auto", help="as for scripts/run.py")
     parser.add_argument("--cache", action="store_true", help="also keep the walk on disk and read it back")
     parser.add_argument("--step", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--table", metavar="FILE", help="measure nothing, make a table of the JSON lines in this file")
@@ -168,13 +169,13 @@ def main() -> None:
         result = (
             measure_reading(name, *directory)
             if directory
-            else measure_compiling(name, args.processes, args.nash_conv, args.seconds)
+            else measure_compiling(name, args.processes, args.reduce, args.nash_conv, args.seconds)
         )
         print(json.dumps(result))
         return
     in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills Numba's cache
     for name in args.games:
-        flags = [f"--{flag}={getattr(args, flag)}" for flag in ("processes", "nash_conv", "seconds")]
+        flags = [f"--{flag}={getattr(args, flag)}" for flag in ("processes", "reduce", "nash_conv", "seconds")]
         result = in_fresh_process(*flags, "--step", name)
         if args.cache and why_string_is_not_enough(load(name)) is None:
             with tempfile.TemporaryDirectory() as directory:
