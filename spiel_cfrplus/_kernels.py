@@ -436,6 +436,34 @@ def add_to_parents(parent, total):
 
 
 @jit
+def leader(above, node):
+    """Where `above` leads from the node; the way is shortened (union-find with path halving)."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
+@jit
+def unite_subtrees(payoffs, infostate_of_entry, in_trunk, above):
+    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of trunks.
+
+    Args:
+      payoffs: `PayoffArrays`.
+      infostate_of_entry: int64 (E,).
+      in_trunk: bool (J,).
+      above: int64 (J,), leads from each infostate to the first one of its subtree on entry.
+    """
+    for row in range(payoffs.entry_start.size - 1):
+        common = -1
+        for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
+            if not in_trunk[infostate_of_entry[entry]]:
+                first = leader(above, infostate_of_entry[entry])
+                common = first if common < 0 else common
+                above[first] = common
+
+
+@jit
 def add_parents(parent, total):
     """Top-down in a tree in preorder: adds the parent's total to each node's, so that steps become sums along paths."""
     for node in range(1, parent.size):

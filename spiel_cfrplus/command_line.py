@@ -57,6 +57,7 @@ flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_integer("threads", 1, "How many threads iterate on a large game side by side.", lower_bound=1)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -84,6 +85,7 @@ _NOT_WITH_CROSSCHECK = (
     "reduce",
     "step_size",
     "target_nash_conv",
+    "threads",
     "time_limit",
     "verify",
 )
@@ -204,8 +206,11 @@ def _check_algorithms() -> None:
             raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
     if FLAGS.reduce == "on" and FLAGS.cce:
         raise UsageError("--reduce=on and --cce do not go together: regrets of play are summed over the whole game")
-    if FLAGS.reduce == "on" and (whole := [name for name in names if name not in solvers.ALGORITHMS]):
-        raise UsageError(f"--reduce=on is for {', '.join(solvers.ALGORITHMS)}, not for {whole[0]}")
+    if FLAGS.threads > 1 and FLAGS.cce:
+        raise UsageError("--threads and --cce do not go together: with --cce iterations run in Python")
+    for flag, given in (("--reduce=on", FLAGS.reduce == "on"), ("--threads", FLAGS.threads > 1)):
+        if given and (others := [name for name in names if name not in solvers.ALGORITHMS]):
+            raise UsageError(f"{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {others[0]}")
 
 
 def _learners() -> list[learners.Learner]:
@@ -323,10 +328,11 @@ def _make_solver(
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
-        reduce = _REDUCE[FLAGS.reduce]
-        return solvers.ALGORITHMS[learner.name](game, alternating=alternating, averaging=average, reduce=reduce)
+        return solvers.ALGORITHMS[learner.name](
+            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], threads=FLAGS.threads
+        )
     try:
-        solver = solvers.Solver.load(FLAGS.checkpoint, game)
+        solver = solvers.Solver.load(FLAGS.checkpoint, game, threads=FLAGS.threads)
     except ValueError as error:
         raise UsageError(str(error)) from error
     print(f"resumed from {FLAGS.checkpoint} at iteration {solver.iteration}")
@@ -378,6 +384,8 @@ def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     print(f"{solver.algorithm}, {_updates(solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
+    if isinstance(solver, solvers.CompiledSolver) and solver.division is not None:
+        print(f"side by side: {solver.division}")
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:
         _print_statements(checks)

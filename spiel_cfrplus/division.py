@@ -11,8 +11,8 @@ with one action. Its sequence is the parent of the subtree's first infostate: wh
 stub's reach is where the subtree starts from. The root that a part has, as all players do, is not used.
 
 The payoffs of a block are those at its own sequences. A row of payoffs is thus divided as well if several blocks have a share in
-it, and each of them must look at the row. To keep that rare, subtrees are ordered by the first row that they meet: those that the
-same sequences of the opponents meet, such as one line of bids with any die or hand, come to the same part.
+it, and each of them must look at the row. To keep that rare, subtrees that meet rows in common, such as those after one line of
+bids with any die or hand, form a *group*, which comes to one part unless it is too large.
 
 Nothing that is summed changes its order: not the payoffs of a sequence, as rows stay in order, and not the values of what follows
 a sequence, as infostates and stubs do.
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import heapq
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from spiel_cfrplus.reduction import Reduction
     from spiel_cfrplus.sequence_form import SequenceFormGame
 
-# A subtree has at most one of so many equal shares of the work of a part. Fewer make parts less equal, more make trunks larger.
+# A subtree that can be cut further has at most one of so many equal shares of the work of a part; a group that stays together
+# half of a part. Smaller subtrees make parts more equal and keep more rows whole, at the price of larger trunks.
 _SUBTREES_IN_PART = 16
 # A sequence takes part in several passes, a payoff in one.
 _WORK_OF_SEQUENCE = 10
@@ -106,10 +108,15 @@ def divide(played: SequenceFormGame | Reduction, num_parts: int) -> Division:
     parent = infostate_of[treeplexes.parent_sequence]
     paid, row = infostate_of[payoffs.entry_sequence], _row_of_entries(payoffs)
     work = (_WORK_OF_SEQUENCE * counts + np.bincount(paid, minlength=len(counts))).astype(np.float64)
-    in_trunk, subtree = _cut(treeplexes, parent, work, num_parts)
-    first_row = np.full(len(counts), len(payoffs.opponent_sequences))
-    first_row[subtree[paid[::-1]]] = row[::-1]  # of assignments to one place the last one stays
-    block = _collect(treeplexes, in_trunk, subtree, first_row, work, num_parts)
+    player = np.repeat(np.arange(len(treeplexes.player_block) - 1), np.diff(treeplexes.player_block))
+    share = (np.bincount(player, work) / num_parts)[player]
+    in_trunk, subtree = _cut(parent, work, share / _SUBTREES_IN_PART)
+    group = subtree.copy()
+    _kernels.unite_subtrees(payoffs, paid, in_trunk, group)
+    group = _leaders(group)
+    together = np.where(np.bincount(group, work, len(group))[group] <= share / 2, group, subtree)
+    block = player * (num_parts + 1)
+    block[~in_trunk] += 1 + _part(player[~in_trunk], together[~in_trunk], work[~in_trunk], num_parts)
     arrays, number = _lay_out(treeplexes, parent, in_trunk, block, num_parts)
     return Division(
         num_parts=num_parts,
@@ -124,41 +131,39 @@ def _row_of_entries(payoffs: _kernels.PayoffArrays) -> np.ndarray:
     return np.repeat(np.arange(len(payoffs.opponent_sequences)), np.diff(payoffs.entry_start))
 
 
-def _cut(
-    treeplexes: _kernels.TreeplexArrays, parent: np.ndarray, work: np.ndarray, num_parts: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which infostates are in a trunk, bool (J,), and the first one of the subtree that each is in, or itself, int64 (J,)."""
-    roots = treeplexes.player_block[:-1]
+def _cut(parent: np.ndarray, work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which infostates are in a trunk, bool (J,), and the first one of the subtree that each is in, or itself, int64 (J,).
+
+    Args:
+      parent: int64 (J,), the infostate before each; itself for a root.
+      work: float64 (J,), of each infostate.
+      most: float64 (J,), the work of a subtree that need not be cut.
+    """
+    itself = np.arange(len(parent))
     below = work.copy()
     _kernels.add_to_parents(parent, below)
-    of_player = np.repeat(np.add.reduceat(work, roots), np.diff(treeplexes.player_block))
-    in_trunk = (below > of_player / (_SUBTREES_IN_PART * num_parts)) & (below > work)
-    in_trunk[roots] = True
-    subtree = np.where(in_trunk | in_trunk[parent], np.arange(len(parent)), parent)
-    while np.any(subtree != subtree[subtree]):
-        subtree = subtree[subtree]
-    return in_trunk, subtree
+    in_trunk = ((below > most) & (below > work)) | (parent == itself)
+    return in_trunk, _leaders(np.where(in_trunk | in_trunk[parent], itself, parent))
 
 
-def _collect(
-    treeplexes: _kernels.TreeplexArrays,
-    in_trunk: np.ndarray,
-    subtree: np.ndarray,
-    first_row: np.ndarray,
-    work: np.ndarray,
-    num_parts: int,
-) -> np.ndarray:
-    """The block of each infostate, int64 (J,); subtrees in the order of `first_row`."""
-    num_players = len(treeplexes.player_block) - 1
-    player = np.repeat(np.arange(num_players), np.diff(treeplexes.player_block))
-    block = player * (num_parts + 1)
-    below = np.bincount(subtree, work, len(subtree))
-    tops = np.flatnonzero(~in_trunk & (subtree == np.arange(len(subtree))))
-    for own in (tops[player[tops] == p] for p in range(num_players)):
-        order = own[np.argsort(first_row[own], kind="stable")]
-        middle = np.cumsum(below[order]) - below[order] / 2
-        block[order] += 1 + (num_parts * middle / below[order].sum()).astype(np.int64)
-    return block[subtree]
+def _leaders(above: np.ndarray) -> np.ndarray:
+    """Where one comes to that goes from each number to that above it for as long as there is another."""
+    while np.any(above != above[above]):
+        above = above[above]
+    return above
+
+
+def _part(player: np.ndarray, together: np.ndarray, work: np.ndarray, num_parts: int) -> np.ndarray:
+    """The part of each infostate below the trunks, from 0: what stays together, heaviest first, comes where least is yet."""
+    _, first, unit = np.unique(together, return_index=True, return_inverse=True)
+    size = np.bincount(unit, work)
+    filled = [[(0.0, part) for part in range(num_parts)] for _ in range(player.max(initial=-1) + 1)]
+    part_of = np.empty(len(first), np.int64)
+    for heaviest in np.argsort(-size, kind="stable").tolist():
+        parts = filled[player[first[heaviest]]]
+        load, part_of[heaviest] = parts[0]
+        heapq.heapreplace(parts, (load + size[heaviest], part_of[heaviest]))
+    return part_of[unit]
 
 
 def _lay_out(

@@ -46,6 +46,17 @@ def checked_count(num_iterations: int) -> int:
     return num_iterations
 
 
+def checked_threads(threads: int) -> int:
+    """A number of threads as the user gave it.
+
+    Raises:
+      ValueError: not an integer, or less than 1.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ValueError(f"the number of threads must be an integer of 1 or more, got {threads!r}")
+    return int(threads)
+
+
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
     """The numbers of the next iterations, in blocks for one call into compiled code each.
 
@@ -200,6 +211,7 @@ class CompiledSelfPlay:
     Attributes:
       game: the compiled game.
       local_rule, averaging, alternating, optimistic: how it is played.
+      threads: how many play it.
       reduction: what is iterated on instead of the whole game, or None.
       division: how that is divided among threads, or None.
       memory: everything that iterations change, over the sequences of the division or of the reduction if there is one.
@@ -221,9 +233,9 @@ class CompiledSelfPlay:
         self.averaging = averaging
         self.alternating = alternating
         self.optimistic = optimistic
-        self.threads = threads
+        self.threads = checked_threads(threads)
         self._played = game if reduction is None else reduction
-        self.division = divide(self._played, threads) if threads > 1 else None
+        self.division = divide(self._played, self.threads) if self.threads > 1 else None
         self._arrays = self._played if self.division is None else self.division
         treeplexes = self._arrays.treeplex_arrays
         self.memory = allocate_learner(int(treeplexes.sequence_start[-1]), len(treeplexes.player_block) - 1)
