@@ -20,7 +20,7 @@ a sequence, as infostates and stubs do.
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
 >>> print(divide(compile_game(pyspiel.load_game("leduc_poker")), 2))
-parts of 50.1 % and 47.7 % of the work
+parts of 48.3 % and 48.3 % of the work
 """
 
 from __future__ import annotations
