@@ -100,8 +100,8 @@ def main() -> None:
     parser.add_argument("--parts", type=int, nargs="*", default=[], help="also time one thread on so many parts")
     parser.add_argument("--reduced", action="store_true", help="without symmetries and forced moves")
     parser.add_argument("--warm-up", type=int, default=100, help="iterations before the timing (default: %(default)s)")
-    parser.add_argument("--blocks", type=int, default=60, help="timed blocks for each contender (default: %(default)s)")
-    parser.add_argument("--block-seconds", type=float, default=0.01, help="how long a block is (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, default=300, help="timed blocks for each contender (default: %(default)s)")
+    parser.add_argument("--block-seconds", type=float, default=0.001, help="how long a block is (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
     names = args.games or list(GAMES)[:-1]

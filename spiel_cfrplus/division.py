@@ -6,21 +6,21 @@ treeplex is cut near its root: above the cut is the player's *trunk*, below it *
 
     trunk of player 0, part 1, ..., part K, trunk of player 1, part 1, ...
 
-so that the kernels of CFR run on a block as they run on a player. In a trunk each subtree is represented by a *stub*, an infostate
-with one action. Its sequence is the parent of the subtree's first infostate: what that is worth arrives at the stub, and the
-stub's reach is where the subtree starts from. The root that a part has, as all players do, is not used.
+so that the kernels of CFR run on a block as they run on a player. In a trunk each subtree is represented by a *stub*, an
+infostate with one action. Its sequence is the parent of the subtree's first infostate: what that is worth arrives at the stub,
+and the stub's reach is where the subtree starts from. The root that a part has, as all players do, is not used.
 
-The payoffs of a block are those at its own sequences. A row of payoffs is thus divided as well if several blocks have a share in
-it, and each of them must look at the row. To keep that rare, subtrees that meet rows in common, such as those after one line of
-bids with any die or hand, form a *group*, which comes to one part unless it is too large.
+The payoffs of a block are those at its own sequences. A row of payoffs is thus divided as well if several blocks have a share
+in it, and each of them must look at the row. To keep that rare, subtrees that meet rows in common, such as those after one line
+of bids with any die or hand, form a *group*, which comes to one part unless it is too large.
 
-Nothing that is summed changes its order: not the payoffs of a sequence, as rows stay in order, and not the values of what follows
-a sequence, as infostates and stubs do.
+Nothing that is summed changes its order: not the payoffs of a sequence, as rows stay in order, and not the values of what
+follows a sequence, as infostates and stubs do.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
 >>> print(divide(compile_game(pyspiel.load_game("leduc_poker")), 2))
-parts of 48.3 % and 48.3 % of the work
+2 parts, the largest with 48.3 % of the work; 3.3 % in common
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def numba_threads(num_threads: int) -> Iterator[None]:
     """Has Numba use so many threads, or as many as it has. Whoever comes from another thread waits its turn."""
     with _one_at_a_time:  # not all of Numba's threading layers can be entered twice
         before = numba.get_num_threads()
-        numba.set_num_threads(min(num_threads, numba.config.NUMBA_NUM_THREADS))
+        numba.set_num_threads(min(num_threads, vars(numba.config)["NUMBA_NUM_THREADS"]))
         try:
             yield
         finally:
@@ -69,8 +69,8 @@ class Division(Immutable):
 
     Attributes:
       num_parts: of each player; some are empty where a treeplex does not split into as many.
-      treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the trunk of
-        player p, after which its parts come.
+      treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the trunk
+        of player p, after which its parts come.
       number: int64 (S,), the place of each sequence of the game here.
       work: float64 (n, num_parts + 1), about how many steps an iteration takes in each block.
     """
@@ -82,9 +82,9 @@ class Division(Immutable):
     work: np.ndarray
 
     def __str__(self) -> str:
-        shares = 100 * self.work[:, 1:].sum(axis=0) / self.work.sum()
-        *first, last = [f"{share:.1f} %" for share in shares]
-        return f"parts of {', '.join(first)} and {last} of the work"
+        parts = 100 * self.work[:, 1:].sum(axis=0) / self.work.sum()
+        common = 100 - parts.sum()
+        return f"{self.num_parts} parts, the largest with {parts.max():.1f} % of the work; {common:.1f} % in common"
 
     def _summary(self) -> str:
         return str(self)
