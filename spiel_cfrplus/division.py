@@ -20,7 +20,7 @@ follows a sequence, as infostates and stubs do.
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
 >>> print(divide(compile_game(pyspiel.load_game("leduc_poker")), 2))
-2 parts, the largest with 48.3 % of the work; 3.3 % in common
+2 parts, the largest with 48.3 % of the work; 3.5 % in common
 """
 
 from __future__ import annotations
