@@ -39,8 +39,8 @@ GAMES = {
 
 def divided(session: CompiledSelfPlay, threads: int) -> CompiledSelfPlay:
     """The same session with so many threads."""
-    options = (session.game, session.local_rule, session.averaging, session.alternating, session.optimistic)
-    other = CompiledSelfPlay(*options, session.reduction, threads)
+    how = (session.local_rule, session.averaging, session.alternating, session.optimistic, session.exact_ties)
+    other = CompiledSelfPlay(session.game, *how, session.reduction, threads)
     other.restore(session.remember())
     return other
 

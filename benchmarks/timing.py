@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 
 def use_one_core() -> None:
@@ -22,7 +24,12 @@ def seconds_of(work: Callable[..., object], *args: object) -> float:
 
 
 def seconds_per_repetition(
-    contenders: Mapping[str, Callable[[int], object]], *, blocks: int = 7, block_seconds: float = 0.3
+    contenders: Mapping[str, Callable[[int], Any]],
+    *,
+    blocks: int = 7,
+    block_seconds: float = 0.3,
+    limit: float = math.inf,
+    measure: Callable[[Callable[[int], Any], int], float] = seconds_of,
 ) -> dict[str, float]:
     """Times contenders against each other: they take turns, a block of repetitions each, so that all meet the same machine.
 
@@ -30,22 +37,25 @@ def seconds_per_repetition(
       contenders: by name, a function that does n times what is to be timed.
       blocks: blocks for each contender.
       block_seconds: about how long a block should take; one repetition at least.
+      limit: a contender whose blocks have taken so many seconds sits out the others; it has one block at least.
+      measure: calls such a function with n and returns the seconds that this took.
 
     Returns:
       By name, the median over the blocks of the seconds per repetition.
     """
-    repetitions = {name: _repetitions_in(block_seconds, repeat) for name, repeat in contenders.items()}
+    repetitions = {name: _repetitions_in(block_seconds, repeat, measure) for name, repeat in contenders.items()}
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(blocks):
         for name, repeat in contenders.items():
             n = repetitions[name]
-            times[name].append(seconds_of(repeat, n) / n)
+            if not times[name] or n * sum(times[name]) < limit:
+                times[name].append(measure(repeat, n) / n)
     return {name: statistics.median(seconds) for name, seconds in times.items()}
 
 
-def _repetitions_in(seconds: float, repeat: Callable[[int], object]) -> int:
+def _repetitions_in(seconds: float, repeat: Callable[[int], Any], measure: Callable[[Callable[[int], Any], int], float]) -> int:
     n = 1
-    while (elapsed := seconds_of(repeat, n)) < seconds / 10:
+    while (elapsed := measure(repeat, n)) < seconds / 10:
         n *= 5
     return max(1, round(n * seconds / elapsed))
 

@@ -1,6 +1,8 @@
 """The named solvers and some averages of theirs on a shelf of games: NashConv after 100, 1,000 and 10,000 iterations.
 
 python scripts/variants.py --output=docs/variants.md
+python scripts/variants.py --rows=restarts
+python scripts/variants.py --rows=stabilised
 """
 
 import sys
@@ -10,14 +12,26 @@ import numpy as np
 import pyspiel
 from absl import app, flags
 from pages import write_whole
+from stabilised import Smooth, Stable, cfr_with
 
-from spiel_cfrplus import ALGORITHMS, Averaging, CFRBRSolver, SequenceFormGame, Solver, compile_game, evaluate
+from spiel_cfrplus import (
+    ALGORITHMS,
+    LEARNERS,
+    Averaging,
+    CFRBRSolver,
+    LearningSolver,
+    PredictiveCFRPlusSolver,
+    SequenceFormGame,
+    Solver,
+    compile_game,
+    evaluate,
+)
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("output", None, "Write the page, in Markdown, to this file as well.")
 flags.DEFINE_list("games", None, "Only these of the games, by the first word of their titles.")
+flags.DEFINE_list("iterations", ["100", "1000", "10000"], "When to measure, in ascending order.")
 
-ITERATIONS = (100, 1_000, 10_000)
 GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards={}))"
 GAMES = {
     "kuhn_poker": "kuhn_poker",
@@ -39,9 +53,8 @@ PAGE = """# The family, measured
 
 NashConv, in game units, of the average policy after 100, 1,000 and 10,000 iterations with alternating updates, and of the last
 policy after 10,000; the smallest number of each column is bold. An algorithm has its own weights of the average unless others
-stand beside it. In the battleship CFR starts in an equilibrium, which rounding leaves after some hundred or thousand iterations
-(see architecture.md, Numerics): its numbers after that are not the algorithms'. [Which solver to choose](choosing.md) draws the
-conclusions. Made by
+stand beside it. In the battleship the strategies are those of an equilibrium from early on, and NashConv is what the weights
+remember of the first ones. [Which solver to choose](choosing.md) draws the conclusions. Made by
 
 ```bash
 python scripts/variants.py --output=docs/variants.md
@@ -66,7 +79,7 @@ def chosen(title: str) -> bool:
     return FLAGS.games is None or title.split()[0].rstrip(",") in FLAGS.games
 
 
-def solvers(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+def family(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     """All variants, ready to begin."""
     for algorithm, solver_type in ALGORITHMS.items():
         yield algorithm, solver_type(game)
@@ -75,10 +88,53 @@ def solvers(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     yield CFRBRSolver.algorithm, CFRBRSolver(game)
 
 
+class Restarting(Solver):
+    """Goes on with a session, whose average begins anew after every iteration that is a power of two."""
+
+    def run(self, num_iterations: int) -> None:
+        last = self.iteration + num_iterations
+        while self.iteration < last:
+            power_of_two = 2 ** self.iteration.bit_length()
+            super().run(min(power_of_two, last) - self.iteration)
+            if self.iteration == power_of_two:
+                self.self_play.memory.cumulative_policy[:] = 0.0
+
+
+def restarts(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+    """Solvers with averages of all strategies beside those since the last restart."""
+    for algorithm in ("cfr+", "dcfr", "dcfr+", "pcfr+", "pdcfr+"):
+        solver_type = ALGORITHMS[algorithm]
+        for power in sorted({solver_type.averaging_power, *OTHER_POWERS.get(algorithm, ())}):
+            yield f"{algorithm}, weights t^{power:g}", solver_type(game, averaging=Averaging(power))
+        for power in (0.0, solver_type.averaging_power):
+            yield (
+                f"{algorithm}, weights t^{power:g}, restarts",
+                Restarting(solver_type(game, averaging=Averaging(power)).self_play),
+            )
+
+
+def stabilised(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+    """Predictive CFR+ beside its smooth and stable forms, for which no regret is too small to count."""
+    for power in (2.0, 10.0):
+        averaging = Averaging(power)
+        yield f"pcfr+, weights t^{power:g}", PredictiveCFRPlusSolver(game, averaging=averaging)
+        plain = LEARNERS["pcfr+"].__call__
+        yield f"pcfr+ without rounding, t^{power:g}", LearningSolver(game, plain, averaging=averaging)
+        for minimizer in (Smooth, Stable):
+            for floor in (0.01, 1.0):
+                make = cfr_with(minimizer, game, floor)
+                name = f"{minimizer.__name__.lower()}, floor {floor:g}, t^{power:g}"
+                yield name, LearningSolver(game, make, averaging=averaging)
+
+
+ROWS = {"family": family, "restarts": restarts, "stabilised": stabilised}
+flags.DEFINE_enum("rows", "family", list(ROWS), "What to measure.")
+
+
 def measure(solver: Solver) -> list[float]:
     """The numbers of one row."""
     numbers = []
-    for iteration in ITERATIONS:
+    for iteration in map(int, FLAGS.iterations):
         solver.run(iteration - solver.iteration)
         numbers.append(solver.nash_conv())
     return [*numbers, evaluate(solver.game, solver.current_profile()).nash_conv]
@@ -86,10 +142,10 @@ def measure(solver: Solver) -> list[float]:
 
 def table(title: str, game: SequenceFormGame) -> str:
     """All variants on one game, in Markdown."""
-    rows = {name: measure(solver) for name, solver in solvers(game)}
+    rows = {name: measure(solver) for name, solver in ROWS[FLAGS.rows](game)}
     best = np.min(list(rows.values()), axis=0)
     lines = [f"## {title}", ""]
-    lines.append(f"| | {' | '.join(f'{iteration:,}' for iteration in ITERATIONS)} | last policy |")
+    lines.append(f"| | {' | '.join(f'{int(iteration):,}' for iteration in FLAGS.iterations)} | last policy |")
     lines.append(f"|---{'|---:' * len(best)}|")
     for name, numbers in rows.items():
         cells = [f"**{x:.2e}**" if x == least else f"{x:.2e}" for x, least in zip(numbers, best, strict=True)]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         PredictiveCFRPlusSolver,
         PredictiveCFRSolver,
         PredictiveDiscountedCFRPlusSolver,
+        SimpleAsymmetricPredictiveCFRPlusSolver,
+        SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
         Solver,
     )
     from spiel_cfrplus.treeplex import Treeplex
@@ -57,6 +59,8 @@ __all__ = [
     "PredictiveCFRSolver",
     "PredictiveDiscountedCFRPlusSolver",
     "SequenceFormGame",
+    "SimpleAsymmetricPredictiveCFRPlusSolver",
+    "SimpleAsymmetricPredictiveDiscountedCFRPlusSolver",
     "Solver",
     "StrategyProfile",
     "Treeplex",

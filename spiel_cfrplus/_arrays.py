@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import dataclasses
 from typing import Any, Self
 
@@ -11,13 +10,14 @@ import numpy.typing as npt
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
-    """`values` as a C-contiguous array that refuses writes; a grown `array.array` is wrapped without a copy."""
-    if isinstance(values, array.array) and len(values) > 0:
-        result = np.frombuffer(values, dtype)
-    else:
-        result = np.array(values, dtype, order="C")
-    result.flags.writeable = False
-    return result
+    """A copy of `values` as a C-contiguous array that refuses writes."""
+    return sealed(np.array(values, dtype, order="C"))
+
+
+def sealed(values: np.ndarray) -> np.ndarray:
+    """The array itself, which refuses writes from now on; for a large one that nobody else holds."""
+    values.flags.writeable = False
+    return values
 
 
 def finite_vector(values: npt.ArrayLike, size: int, of_what: str = "") -> np.ndarray:

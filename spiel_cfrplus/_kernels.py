@@ -88,7 +88,7 @@ class LearnerArrays(NamedTuple):
       reach: the current strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
-      rounding: the regret that rounding may leave of none.
+      rounding: the regret that rounding may leave of none; None, another type, if it is to be taken as it is.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
@@ -97,7 +97,7 @@ class LearnerArrays(NamedTuple):
     reach: np.ndarray
     cumulative_policy: np.ndarray
     utility: np.ndarray
-    rounding: np.ndarray
+    rounding: np.ndarray | None
     iteration: np.ndarray
 
 
@@ -193,12 +193,14 @@ def weight_of_regret(shares, s):
 
 
 @jit
-def read_ties(regret, change, rounding):
-    """A regret after its latest change, zero if it is within rounding.
+def read_ties(regret, change, rounding, s):
+    """A regret after its latest change, zero if it is within rounding; as it is if `rounding` is None.
 
     But what discounting has worn down to that, and the change adds less to, is left.
     """
-    return regret if abs(regret) > min(rounding, abs(change)) else 0.0
+    if rounding is None:
+        return regret
+    return regret if abs(regret) > min(rounding[s], abs(change)) else 0.0
 
 
 @jit
@@ -209,9 +211,9 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
     then what is positive and what is negative in it is multiplied by the respective factor. `learner.policy` becomes the
     strategy to play next, while `learner.reach` stays what it is until `sequence_form`.
 
-    Unless `predictive` is None, that is the strategy as if these regrets came once more (Farina, Kroer, Sandholm 2021,
-    Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each case is compiled
-    on its own: a test inside the loops would cost a third of a small game's speed.
+    Unless `predictive` is None, that is the strategy as if these regrets, times `predictive`, came once more (Farina, Kroer,
+    Sandholm 2021, Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each
+    case is compiled on its own: a test inside the loops would cost a third of a small game's speed.
     """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     shares = treeplexes.shares
@@ -223,11 +225,12 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
         total = 0.0
         for s in range(start, stop):
             change = weight_of_regret(shares, s) * (utility[s] - value)
-            regret = read_ties(regrets[s] + change, change, rounding[s])
+            regret = read_ties(regrets[s] + change, change, rounding, s)
             # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
             regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
             if predictive is not None:
-                utility[s] = read_ties(regrets[s] + change, change, rounding[s])
+                expected = predictive * change
+                utility[s] = read_ties(regrets[s] + expected, expected, rounding, s)
             total += max(table[s], 0.0)
         normalise(table, total, start, stop, policy, shares)
     learner.iteration[player] += 1
@@ -287,7 +290,7 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
       treeplexes, payoffs: the game.
       learner: `LearnerArrays`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
       alternating: bool.
-      predictive: True or None, see `learn`.
+      predictive: a weight or None, see `learn`.
       first_averaged: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
       discounts: float64 (T, 2), factors for positive and for negative regrets after each update.
       weights: float64 (T,), weight in the average.

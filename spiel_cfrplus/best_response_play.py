@@ -24,6 +24,16 @@ from spiel_cfrplus.self_play import checked_count, next_strategy
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 
+def check_players(game: SequenceFormGame) -> None:
+    """Does nothing if the setup makes sense in the game.
+
+    Raises:
+      ValueError: not a two-player constant-sum game.
+    """
+    if not game.is_two_player_constant_sum:
+        raise ValueError(f"CFR-BR is for two-player constant-sum games only, not for {game.tree.game}")
+
+
 class BestResponsePlay:
     """The loop above, for any minimisers; iterations run in Python.
 
@@ -46,8 +56,7 @@ class BestResponsePlay:
           ValueError: not a two-player constant-sum game, not one minimiser for each player, or a strategy that is none of that
             player's.
         """
-        if not game.is_two_player_constant_sum:
-            raise ValueError(f"CFR-BR is for two-player constant-sum games only, not for {game.tree.game}")
+        check_players(game)
         if len(set(map(id, minimizers))) != 2:
             raise ValueError(f"expected two minimisers, got {minimizers!r}")
         self.game = game

@@ -46,7 +46,8 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         restored.
     """
     if not isinstance(solver.self_play, CompiledSelfPlay):
-        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; pickle this one instead")
+        remedy = "pickle this one instead" if solver.game.tree.can_be_pickled else "nor can its game be pickled"
+        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; {remedy}")
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
     rule = solver.self_play.local_rule
@@ -58,6 +59,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "algorithm": solver.algorithm,
         "alternating": solver.alternating,
         "reduced": solver.self_play.reduction is not None,
+        "exact_ties": solver.self_play.exact_ties,
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": {"kind": type(rule).__name__, **vars(rule)},
         "game": str(solver.game.tree.game),
@@ -107,6 +109,7 @@ def load(
         averaging=Averaging(**options["averaging"]),
         local_rule=local_rule(options),
         reduce=options["reduced"],
+        exact_ties=options["exact_ties"],
         threads=threads,
     )
     solver.self_play.restore(arrays)
@@ -147,7 +150,8 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
 def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
     texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    for name, kind in {**texts, "alternating": bool, "reduced": bool, "averaging": dict, "local_rule": dict}.items():
+    switches = dict.fromkeys(("alternating", "reduced", "exact_ties"), bool)
+    for name, kind in {**texts, "averaging": dict, "local_rule": dict, **switches}.items():
         if not isinstance(options[name], kind):
             raise TypeError(f"{name} is {options[name]!r}")
     Averaging(**options["averaging"])

@@ -10,6 +10,7 @@ Everything here is reading flags and printing; what is done is in the solvers, `
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import gc
 import importlib
@@ -18,6 +19,7 @@ import os
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -28,8 +30,9 @@ from absl import app, flags
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, solvers
+from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, size_estimate, solvers, walk_cache
 from spiel_cfrplus._files import check_writable
+from spiel_cfrplus.best_response_play import check_players
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
@@ -39,13 +42,13 @@ FLAGS = flags.FLAGS
 
 importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
 
+_CFR_BR = solvers.CFRBRSolver.algorithm
+_ALGORITHMS = {**learners.LEARNERS, _CFR_BR: dataclasses.replace(learners.LEARNERS["cfr"], name=_CFR_BR)}
 _REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
-flags.DEFINE_list(
-    "algorithm", "cfr+", f"<{'|'.join(learners.LEARNERS)}>: What to run; several, with commas, run one after another."
-)
+flags.DEFINE_list("algorithm", "cfr+", f"<{'|'.join(_ALGORITHMS)}>: What to run; several, with commas, run one after another.")
 flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
 flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
 flags.DEFINE_integer(
@@ -57,6 +60,7 @@ flags.DEFINE_integer(
     "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
 flags.DEFINE_integer("threads", 1, "How many threads iterate on a large game side by side.", lower_bound=1)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
@@ -65,6 +69,8 @@ flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
 flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
+flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
+flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
 flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
 flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
@@ -79,6 +85,7 @@ _NOT_WITH_CROSSCHECK = (
     "cce",
     "check_theory",
     "checkpoint",
+    "exact_ties",
     "last_iterate",
     "plot",
     "print_freq",
@@ -89,11 +96,14 @@ _NOT_WITH_CROSSCHECK = (
     "time_limit",
     "verify",
 )
+_ABOUT_PLAYERS_WHO_MEET = ("alternating", "cce", "check_theory", "simultaneous")
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
 _TITLE_WIDTH = 100
+# Games with fewer histories are walked in a second or two, so nothing is said about their size.
+_SMALL_GAME = 1_000_000
 
 _EXIT_DISAGREEMENT = 1
 _EXIT_VIOLATION = 1
@@ -158,6 +168,7 @@ def _job(arguments: list[str]) -> int:
     for learner, average in chosen.items():
         _check_checkpoint(learner, alternating, average)
     compiled = _compile(game)
+    _check_players(compiled)
     exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve_all(compiled, chosen, alternating)
     sys.stdout.flush()
     return exit_code
@@ -195,8 +206,8 @@ def _check_algorithms() -> None:
     if not names:
         raise UsageError("--algorithm needs the name of an algorithm")
     for name in names:
-        if name not in learners.LEARNERS:
-            raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(learners.LEARNERS)}>, or several with commas")
+        if name not in _ALGORITHMS:
+            raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(_ALGORITHMS)}>, or several with commas")
         if names.count(name) > 1:
             raise UsageError(f"--algorithm names {name} more than once")
     for flag, algorithms in (("crosscheck", crosscheck.COMPARABLE), ("checkpoint", tuple(solvers.ALGORITHMS))):
@@ -204,18 +215,22 @@ def _check_algorithms() -> None:
             raise UsageError(f"--{flag} is for one algorithm at a time, not for {', '.join(names)}")
         if FLAGS[flag].value and names[0] not in algorithms:
             raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
-    if FLAGS.reduce == "on" and FLAGS.cce:
-        raise UsageError("--reduce=on and --cce do not go together: regrets of play are summed over the whole game")
-    if FLAGS.threads > 1 and FLAGS.cce:
-        raise UsageError("--threads and --cce do not go together: with --cce iterations run in Python")
-    for flag, given in (("--reduce=on", FLAGS.reduce == "on"), ("--threads", FLAGS.threads > 1)):
-        if given and (others := [name for name in names if name not in solvers.ALGORITHMS]):
-            raise UsageError(f"{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {others[0]}")
+    in_python = [f"{name} with --cce" for name in names if FLAGS.cce] + [n for n in names if n not in solvers.ALGORITHMS]
+    for flag, asked in (
+        ("reduce=on", FLAGS.reduce == "on"),
+        ("noexact_ties", not FLAGS.exact_ties),
+        ("threads", FLAGS.threads > 1),
+    ):
+        if asked and in_python:
+            raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
+    for flag in _ABOUT_PLAYERS_WHO_MEET:
+        if FLAGS[flag].present and _CFR_BR in names:
+            raise UsageError(f"--{flag} is not for {_CFR_BR}, in which each player learns alone, against best responses")
 
 
 def _learners() -> list[learners.Learner]:
     try:
-        return [learners.LEARNERS[name].with_step_size(FLAGS.step_size) for name in FLAGS.algorithm]
+        return [_ALGORITHMS[name].with_step_size(FLAGS.step_size) for name in FLAGS.algorithm]
     except ValueError as error:
         raise UsageError(str(error)) from error
 
@@ -272,18 +287,59 @@ def _silent_stderr() -> Iterator[None]:
 
 
 def _compile(game: pyspiel.Game) -> SequenceFormGame:
-    started = time.perf_counter()
+    if FLAGS.cache == "":
+        raise UsageError("--cache needs the name of a directory")
     try:
         with _silent_stderr():
             check_game(game)
-        compiled = compile_game(game, max_histories=FLAGS.max_histories, progress=True)
+        if FLAGS.cache is None or not walk_cache.is_kept(game, FLAGS.cache):
+            _announce_size(game)
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+            compiled = compile_game(
+                game, processes=FLAGS.processes, max_histories=FLAGS.max_histories, progress=True, cache=FLAGS.cache
+            )
     except ValueError as error:
         raise UsageError(str(error)) from error
+    except OSError as error:
+        raise UsageError(f"--cache={FLAGS.cache}: {error}") from error
     print(
         f"{game}: {compiled.tree.num_histories} histories, {compiled.num_infostates} infostates, {compiled.num_sequences} "
         f"sequences, {len(compiled.payoffs)} payoffs, compiled in {time.perf_counter() - started:.2f} s"
     )
     return compiled
+
+
+def _announce_size(game: pyspiel.Game) -> None:
+    """Says how large a game will be, if it is large, before memory is spent on it."""
+    with _silent_stderr():
+        size = size_estimate.estimate_size(game)
+    if size.num_histories < _SMALL_GAME:
+        return
+    about = "about" if size.is_complete else "more than"
+    print(
+        f"{game}: {about} {size.num_histories:.2g} histories, which take {size.least_bytes / 1e9:.1f} to "
+        f"{size.most_bytes / 1e9:.1f} GB, depending on how many infostates they fall into (estimated)",
+        flush=True,
+    )
+    available = size_estimate.available_bytes()
+    if size.least_bytes > available:
+        print(
+            f"warning: {available / 1e9:.1f} GB are available; choose smaller game parameters, or let --max_histories stop the "
+            "walk before memory runs out",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _check_players(game: SequenceFormGame) -> None:
+    """Finds out before any algorithm has run whether all of them can."""
+    if _CFR_BR in FLAGS.algorithm:
+        try:
+            check_players(game)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
 
 
 def _check_plot() -> None:
@@ -318,6 +374,10 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
             if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
                 raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
+            if FLAGS.exact_ties != options["exact_ties"]:
+                raise UsageError(
+                    f"{path} was saved with --{'' if options['exact_ties'] else 'no'}exact_ties; pass the same flag"
+                )
     except (OSError, ValueError) as error:
         raise UsageError(f"--checkpoint={path}: {error}") from error
 
@@ -325,11 +385,18 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
 def _make_solver(
     game: SequenceFormGame, learner: learners.Learner, alternating: bool, average: averaging.Averaging
 ) -> solvers.Solver:
+    if learner.name == _CFR_BR:
+        return solvers.CFRBRSolver(game, averaging=average)
     if learner.name not in solvers.ALGORITHMS or FLAGS.cce:
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
         return solvers.ALGORITHMS[learner.name](
-            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], threads=FLAGS.threads
+            game,
+            alternating=alternating,
+            averaging=average,
+            reduce=_REDUCE[FLAGS.reduce],
+            exact_ties=FLAGS.exact_ties,
+            threads=FLAGS.threads,
         )
     try:
         solver = solvers.Solver.load(FLAGS.checkpoint, game, threads=FLAGS.threads)
@@ -372,16 +439,19 @@ def _plot(game: SequenceFormGame, runs: Mapping[str, Sequence[convergence.Row]],
     if begun:
         policies = "last iterates" if FLAGS.last_iterate else "average policies"
         name = textwrap.fill(str(game.tree.game).replace(",", ", "), _TITLE_WIDTH)
-        plotting.plot_convergence(begun, FLAGS.plot, title=f"{name}\n{_updates(alternating)}, {policies}")
+        updates = ", ".join(dict.fromkeys(_updates(algorithm, alternating) for algorithm in begun))
+        plotting.plot_convergence(begun, FLAGS.plot, title=f"{name}\n{updates}, {policies}")
 
 
-def _updates(alternating: bool) -> str:
+def _updates(algorithm: str, alternating: bool) -> str:
+    if algorithm == _CFR_BR:
+        return "updates against best responses"
     return f"{'alternating' if alternating else 'simultaneous'} updates"
 
 
 def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
-    print(f"{solver.algorithm}, {_updates(solver.alternating)}, {_policy_in_words(solver)}")
+    print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
     if isinstance(solver, solvers.CompiledSolver) and solver.division is not None:
@@ -417,7 +487,8 @@ def _policy_in_words(solver: solvers.Solver) -> str:
         return "last iterates"
     average = solver.averaging
     base = f"(t - {average.delay})" if average.delay else "t"
-    return f"averages by the {average.convention} convention with weights {base}^{average.power:g}"
+    convention = "" if solver.algorithm == _CFR_BR else f" by the {average.convention} convention"
+    return f"averages{convention} with weights {base}^{average.power:g}"
 
 
 def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[convergence.Row]:
@@ -460,6 +531,9 @@ def _print_verdicts(checks: TheoryChecks) -> None:
 
 def _verify(solver: solvers.Solver) -> int:
     """Evaluates the exported policy with OpenSpiel; returns the exit code."""
+    if solver.game.tree.num_histories >= _SMALL_GAME and not FLAGS["verify"].present:
+        print("not verified with OpenSpiel, which takes long for a game of this size; --verify has it done")
+        return 0
     profile = solver.current_profile() if FLAGS.last_iterate else solver.average_profile()
     ours = evaluate(solver.game, profile).nash_conv
     try:

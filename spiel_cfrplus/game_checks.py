@@ -1,8 +1,10 @@
-"""What can be said against a game before its tree is walked."""
+"""What can be said against a game before its tree is walked, and against its string."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pyspiel
 
@@ -65,3 +67,44 @@ def no_information_states(game: pyspiel.Game, error: Exception) -> ValueError:
         f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
         "apart. Implement information_state_string, or choose a game that provides it"
     )
+
+
+def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
+    """Why a game that is loaded by this one's string may be another, in words; None if it is the same.
+
+    The rules of Python games may be edited by anybody, files may change, matrices and texts are not in the string.
+    """
+    if not _is_native(game):
+        return "it is a Python or a matrix game, whose string does not tell its rules"
+    try:
+        same = str(pyspiel.load_game(str(game))) == str(game)
+    except (pyspiel.SpielError, RuntimeError, ValueError):
+        same = False
+    if not same:
+        return "OpenSpiel cannot load it back by its string"
+    parameters = list(all_parameters(game.get_parameters()))
+    if any("file" in name for name, _ in parameters):
+        return "it is read from a file, which may change"
+    for _, value in parameters:
+        if isinstance(value, Mapping) and not _is_native(pyspiel.load_game(value["name"], _without_name(value))):
+            return f"it is made from {value['name']}, a Python or a matrix game, whose string does not tell its rules"
+    return None
+
+
+def _is_native(game: pyspiel.Game) -> bool:
+    """Whether the game's rules are part of OpenSpiel's own library."""
+    return type(game).__module__.partition(".")[0] == "pyspiel" and not isinstance(
+        game, pyspiel.NormalFormGame | pyspiel.TensorGame
+    )
+
+
+def all_parameters(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parameters, and those of games among them."""
+    for name, value in parameters.items():
+        yield name, value
+        if isinstance(value, Mapping):
+            yield from all_parameters(value)
+
+
+def _without_name(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if name != "name"}

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -101,6 +101,17 @@ class Reduction(Immutable):
         members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
         return frozen(self.regret_scale * sums / members, np.float64)
 
+    def merged_infostates(self, player: int) -> list[tuple[str, ...]]:
+        """The player's infostates that have become one, by their information-state strings; not those that stand alone."""
+        treeplex, own = self.game.treeplexes[player], self.game.player_slices[player]
+        first = treeplex.sequence_start[:-1]
+        reduced = np.searchsorted(self.treeplex_arrays.sequence_start, self.sequence_class[own][first], side="right")
+        members: dict[int, list[str]] = {}
+        for key, infostate, forced in zip(treeplex.infostate_keys, reduced.tolist(), self.forced[own][first], strict=True):
+            if not forced:
+                members.setdefault(infostate, []).append(key)
+        return [tuple(keys) for keys in members.values() if len(keys) > 1]
+
     def policy(self, policy: np.ndarray) -> np.ndarray:
         """A behavioural policy of the game, float64 (S,), from one of the reduced game."""
         return np.where(self.forced, 1.0, (policy / self.copies)[self.sequence_class])
@@ -114,43 +125,58 @@ class Reduction(Immutable):
         return np.where(self.forced, 0.0, (regrets / self.regret_scale)[self.sequence_class])
 
 
+class _Form(NamedTuple):
+    """A game or what has become of it: treeplexes, and payoffs as in `SequenceFormGame`, of commonly numbered sequences."""
+
+    treeplexes: _kernels.TreeplexArrays
+    payoff_sequences: np.ndarray
+    payoffs: np.ndarray
+
+    def payoff_arrays(self) -> _kernels.PayoffArrays:
+        return group_payoffs(self.payoff_sequences, self.payoffs, [0] * self.payoffs.shape[1])
+
+
 def reduce_game(game: SequenceFormGame) -> Reduction:
     """Removes forced moves, then symmetry."""
-    whole = game.treeplex_arrays
-    stands_for = np.empty(game.num_sequences, np.int64)
-    _reduction_kernels.absorb_forced_moves(whole, stands_for)
-    own_roots = whole.player_block[:-1]
-    chosen = np.diff(whole.sequence_start) > 1
-    chosen[own_roots] = True
-    free, to_free, _ = _merge(whole, np.flatnonzero(chosen), stands_for)
-    offsets = [player_slice.start for player_slice in game.player_slices]
-    payoff_sequences, payoffs = sum_by_rows(to_free[game.payoff_sequences + offsets], game.payoffs)
-    infostate_colour, colour = _refine(free, group_payoffs(payoff_sequences, payoffs))
-    _, first, size = np.unique(infostate_colour, return_index=True, return_counts=True)
-    reduced, to_reduced, copies = _merge(free, np.sort(first), colour)
+    offsets = np.array([own.start for own in game.player_slices], np.int32)
+    whole = _Form(game.treeplex_arrays, game.payoff_sequences + offsets, game.payoffs)
+    free, to_free, _ = _merge(whole, *_without_forced_moves(whole.treeplexes))
+    reduced, to_reduced, copies = _merge(free, *_refine(free))
+    treeplexes = reduced.treeplexes
     choices = np.ones(len(copies))
     for player in range(game.num_players):
-        _kernels.sequence_form(reduced, player, copies, choices)
-    # Values count a merged infostate as often as it is met, its players having made their choices.
-    times_met = np.repeat(size[np.argsort(first)] / choices[reduced.parent_sequence], np.diff(reduced.sequence_start))
-    regret_scale = times_met if reduced.shares is None else times_met * reduced.shares
-    payoff_sequences, payoffs = sum_by_rows(to_reduced[payoff_sequences], payoffs)
-    payoffs /= choices[payoff_sequences].prod(axis=1, keepdims=True)
+        _kernels.sequence_form(treeplexes, player, copies, choices)
+    # A sequence that means to pick one of several is that many times as likely as each: payoffs are per choice.
+    reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
+    regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.shares is None else treeplexes.shares)
+    num_actions = np.diff(whole.treeplexes.sequence_start)
+    forced = np.repeat(num_actions == 1, num_actions)
+    forced[offsets] = False
     return Reduction(
         game=game,
-        treeplex_arrays=reduced,
-        payoff_arrays=group_payoffs(payoff_sequences, payoffs),
+        treeplex_arrays=treeplexes,
+        payoff_arrays=reduced.payoff_arrays(),
         sequence_class=frozen(to_reduced[to_free], np.int32),
         copies=frozen(copies, np.float64),
         choices=frozen(choices, np.float64),
         regret_scale=frozen(regret_scale, np.float64),
-        forced=frozen(np.repeat(~chosen, np.diff(whole.sequence_start)), bool),
-        num_payoffs=len(payoffs),
+        forced=frozen(forced, bool),
+        num_payoffs=len(reduced.payoffs),
     )
 
 
-def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays) -> tuple[np.ndarray, np.ndarray]:
-    """The colours of infostates, int64 (J,), and of sequences, int64 (S,)."""
+def _without_forced_moves(treeplexes: _kernels.TreeplexArrays) -> tuple[np.ndarray, np.ndarray]:
+    """The infostates with a choice, and the roots; and for each sequence one of theirs that has the same reach, int64 (S,)."""
+    kept = np.diff(treeplexes.sequence_start) > 1
+    kept[treeplexes.player_block[:-1]] = True
+    stands_for = np.empty(treeplexes.sequence_start[-1], np.int64)
+    _reduction_kernels.absorb_forced_moves(treeplexes, stands_for)
+    return np.flatnonzero(kept), stands_for
+
+
+def _refine(form: _Form) -> tuple[np.ndarray, np.ndarray]:
+    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,)."""
+    treeplexes, payoffs = form.treeplexes, form.payoff_arrays()
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
@@ -167,7 +193,7 @@ def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays)
         _reduction_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
         hashes, colour = np.unique(sequences, return_inverse=True)
         if len(hashes) == num_colours:
-            return np.unique(infostates, return_inverse=True)[1], colour
+            return np.sort(np.unique(infostates, return_index=True)[1]), colour
         num_colours = len(hashes)
 
 
@@ -180,29 +206,30 @@ def _label_runs(colour: np.ndarray, values: np.ndarray, tolerance: np.ndarray) -
     return labels
 
 
-def _merge(
-    treeplexes: _kernels.TreeplexArrays, infostates: np.ndarray, colour: np.ndarray
-) -> tuple[_kernels.TreeplexArrays, np.ndarray, np.ndarray]:
-    """The treeplexes that have `infostates` only, one of each kind and ascending, and one sequence for each colour.
+def _merge(form: _Form, infostates: np.ndarray, colour: np.ndarray) -> tuple[_Form, np.ndarray, np.ndarray]:
+    """The form that has `infostates` only, one of each kind, ascending, and one sequence for each colour.
 
     Returns:
-      The treeplexes; the new number of each sequence, int64 (S,); how many of its infostate each new one is, float64 (S',).
+      The form; the new number of each sequence, int64 (S,); how many of its infostate each new one is, float64 (S',).
     """
+    treeplexes = form.treeplexes
+    if len(np.unique(colour)) == len(colour):
+        return form, np.arange(len(colour)), np.ones(len(colour))
     counts = np.diff(treeplexes.sequence_start)
     kept = np.zeros(len(counts), bool)
     kept[infostates] = True
-    kept_colours = colour[np.repeat(kept, counts)]
-    colours, first, copies = np.unique(kept_colours, return_index=True, return_counts=True)
+    infostate_of = np.repeat(np.arange(len(infostates)), counts[infostates])
+    colours, first, copies = np.unique(colour[np.repeat(kept, counts)], return_index=True, return_counts=True)
     order = np.argsort(first)
+    infostate_of, copies = infostate_of[first[order]], copies[order].astype(np.float64)
     number = np.empty(colour.max() + 1, np.int64)
     number[colours[order]] = np.arange(len(order))
-    copies = copies[order].astype(np.float64)
-    num_actions = np.repeat(counts[infostates], counts[infostates])[first[order]]
-    infostate_of = np.repeat(np.arange(len(infostates)), counts[infostates])[first[order]]
     merged = _kernels.TreeplexArrays(
         player_block=frozen(np.searchsorted(infostates, treeplexes.player_block), _kernels.INDEX),
         sequence_start=frozen(np.searchsorted(infostate_of, np.arange(len(infostates) + 1)), _kernels.INDEX),
         parent_sequence=frozen(number[colour[treeplexes.parent_sequence[infostates]]], _kernels.INDEX),
-        shares=frozen(copies / num_actions, np.float64) if copies.max() > 1 else None,
+        shares=frozen(copies / counts[infostates][infostate_of], np.float64) if copies.max() > 1 else None,
     )
-    return merged, number[colour], copies
+    number = number[colour]
+    payoffs = sum_by_rows(number[form.payoff_sequences], np.ones(len(form.payoffs)), form.payoffs)
+    return _Form(merged, *payoffs), number, copies

@@ -24,7 +24,7 @@ from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.division import divide, numba_threads
 from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
@@ -206,11 +206,12 @@ class SelfPlay:
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
-    Stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of actions stay ties.
+    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of
+    actions stay ties.
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating, optimistic: how it is played.
+      local_rule, averaging, alternating, optimistic, exact_ties: how it is played.
       threads: how many play it.
       reduction: what is iterated on instead of the whole game, or None.
       division: how that is divided among threads, or None.
@@ -223,7 +224,8 @@ class CompiledSelfPlay:
         local_rule: LocalRule,
         averaging: Averaging,
         alternating: bool,
-        optimistic: bool = False,
+        optimistic: float = 0.0,
+        exact_ties: bool = True,
         reduction: Reduction | None = None,
         threads: int = 1,
     ):
@@ -232,14 +234,18 @@ class CompiledSelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.optimistic = optimistic
+        self.optimistic = checked_weight(optimistic)
+        self.exact_ties = exact_ties
         self.threads = checked_threads(threads)
         self._played = game if reduction is None else reduction
         self.division = divide(self._played, self.threads) if self.threads > 1 else None
         self._arrays = self._played if self.division is None else self.division
         treeplexes = self._arrays.treeplex_arrays
-        self.memory = allocate_learner(int(treeplexes.sequence_start[-1]), len(treeplexes.player_block) - 1)
-        self._write({"rounding": self._played.rounding})
+        num_sequences = int(treeplexes.sequence_start[-1])
+        rounding = np.zeros(num_sequences) if exact_ties else None
+        self.memory = allocate_learner(num_sequences, rounding, len(treeplexes.player_block) - 1)
+        if exact_ties:
+            self._write({"rounding": self._played.rounding})
         self._recall_strategies()
 
     @property
@@ -309,13 +315,12 @@ class CompiledSelfPlay:
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
         """The same session without iterations and without reduction."""
-        return CompiledSelfPlay(
-            self.game, self.local_rule, self.averaging, self.alternating, self.optimistic, threads=self.threads
-        )
+        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        return CompiledSelfPlay(self.game, *how, threads=self.threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.reduction, self.threads)
-        return _resume, ((self.game, *how), self.remember())
+        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        return _resume, ((self.game, *how, self.reduction, self.threads), self.remember())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
@@ -329,6 +334,8 @@ class CompiledSelfPlay:
 
     def rounding(self) -> np.ndarray:
         """What regrets must exceed to count, float64 (S,), in game units."""
+        if not self.exact_ties:
+            return np.zeros(self.game.num_sequences)
         rounding = self._read("rounding")
         return rounding.copy() if self.reduction is None else self.reduction.regrets(rounding)
 

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,12 +26,13 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.recall import trace_sequences
 from spiel_cfrplus.reduction import Reduction, reduce_game
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
+from spiel_cfrplus.walk_cache import kept_tree
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -95,8 +97,7 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def payoff_arrays(self) -> _kernels.PayoffArrays:
-        offsets = [player_slice.start for player_slice in self.player_slices]
-        return group_payoffs(self.payoff_sequences + offsets, self.payoffs)
+        return group_payoffs(self.payoff_sequences, self.payoffs, [own.start for own in self.player_slices])
 
     @functools.cached_property
     def reduction(self) -> Reduction:
@@ -167,15 +168,31 @@ class SequenceFormGame(Immutable):
 
 
 def compile_game(
-    game: pyspiel.Game | SequenceFormGame, *, max_histories: int | None = None, progress: bool = False
+    game: pyspiel.Game | SequenceFormGame,
+    *,
+    processes: int = 1,
+    max_histories: int | None = None,
+    progress: bool = False,
+    cache: str | os.PathLike[str] | None = None,
 ) -> SequenceFormGame:
     """Walks and compiles a game; one that is compiled already is returned as it is.
 
-    Args, errors: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
+    Args:
+      game: see `GameTree.from_game`, as for `processes`, `max_histories` and `progress`.
+      cache: a directory for walks, to be made if there is none: the next time the game is read from there instead of walked.
+        See `walk_cache` for games that are not kept.
+
+    Raises:
+      OSError: the directory cannot be made, read or written.
+      TypeError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
     """
     if isinstance(game, SequenceFormGame):
         return game
-    return SequenceFormGame.from_tree(GameTree.from_game(game, max_histories=max_histories, progress=progress))
+    if cache is None:
+        tree = GameTree.from_game(game, processes=processes, max_histories=max_histories, progress=progress)
+    else:
+        tree = kept_tree(game, cache, processes=processes, max_histories=max_histories, progress=progress)
+    return SequenceFormGame.from_tree(tree)
 
 
 def compile_subgame(
@@ -229,14 +246,19 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     infostates_of = [np.flatnonzero(tree.infostate_player == player) for player in range(tree.num_players)]
     last_sequence, parent_sequence = trace_sequences(tree)
     end_sequences = last_sequence[tree.terminal]
+    del last_sequence  # large, as are all arrays over histories
     treeplexes = tuple(
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
         for player, infostates in enumerate(infostates_of)
     )
+    payoff_sequences, payoffs = sum_by_rows(end_sequences, _chance_reach_of_ends(tree), tree.returns)
+    return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
+
+
+def _chance_reach_of_ends(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
     _kernels.chance_reach(tree.parent, tree.chance_probability, reach)
-    payoff_sequences, payoffs = sum_by_rows(end_sequences, reach[tree.terminal, None] * tree.returns)
-    return SequenceFormGame(tree, treeplexes, frozen(payoff_sequences, np.int32), frozen(payoffs, np.float64))
+    return reach[tree.terminal]
 
 
 def _make_treeplex(

@@ -163,9 +163,16 @@ class Solver:
         """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
 
         Args, errors: see `checkpoint.load`.
+
+        Raises:
+          TypeError: `save` does not save solvers of this class.
         """
         mine = {name: solver_type for name, solver_type in ALGORITHMS.items() if issubclass(solver_type, cls)}
-        solver = checkpoint.load(path, {cls.algorithm: cls} if issubclass(cls, CompiledSolver) else mine, game, threads)
+        if issubclass(cls, CompiledSolver):
+            mine = mine or {cls.algorithm: cls}  # a user's own
+        elif not mine:
+            raise TypeError(f"cannot load a {cls.__name__}, only solvers that are compiled as a whole; unpickle it instead")
+        solver = checkpoint.load(path, mine, game, threads)
         assert isinstance(solver, cls)
         return solver
 
@@ -179,13 +186,13 @@ class CompiledSolver(Solver):
       algorithm: its name.
       local_rule: what happens to regrets.
       averaging_power: the average has weights t ** power.
-      optimistic: whether the last counterfactual values are predicted to come again.
+      optimistic: True if the last counterfactual values are predicted to come again, or a weight of that prediction.
     """
 
     self_play: CompiledSelfPlay
     local_rule: ClassVar[LocalRule]
     averaging_power: ClassVar[float]
-    optimistic: ClassVar[bool] = False
+    optimistic: ClassVar[float] = False
 
     def __init__(
         self,
@@ -195,6 +202,7 @@ class CompiledSolver(Solver):
         averaging: str | Averaging = "paper",
         local_rule: LocalRule | None = None,
         reduce: bool | str = "auto",
+        exact_ties: bool = True,
         threads: int = 1,
     ):
         """Compiles the game if it is not yet compiled; nothing is played.
@@ -207,23 +215,28 @@ class CompiledSolver(Solver):
           local_rule: another one than the algorithm's, such as discounts with other exponents.
           reduce: whether to iterate on the game without its symmetries and forced moves, which plays the same; see
             `reduction`. "auto" does so where it saves a tenth of the work or more.
+          exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
+            Numerics. It takes a few hundredths of the time.
           threads: how many threads iterate side by side, see `division`. Results are the same doubles. Worth while where an
-            iteration takes a tenth of a millisecond or more; as many as Numba has at the most (`NUMBA_NUM_THREADS`, by default
+            iteration takes a third of a millisecond or more; as many as Numba has at the most (`NUMBA_NUM_THREADS`, by default
             the number of cores).
 
         Raises:
-          TypeError: `averaging` is neither, `alternating` is no bool, or `local_rule` is none.
+          TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.
           ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer of 1 or more.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
         """
         averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
+        if not isinstance(exact_ties, bool | np.bool_):
+            raise TypeError(f"exact_ties must be True or False, got {exact_ties!r}")
         rule = self.local_rule if local_rule is None else local_rule
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         threads = checked_threads(threads)
         game = compile_game(game)
         reduction = checked_reduction(game, reduce)
-        super().__init__(CompiledSelfPlay(game, rule, averaging, alternating, self.optimistic, reduction, threads))
+        session = CompiledSelfPlay(game, rule, averaging, alternating, self.optimistic, bool(exact_ties), reduction, threads)
+        super().__init__(session)
 
     @property
     def reduction(self) -> Reduction | None:
@@ -332,6 +345,31 @@ class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
     optimistic = True
 
 
+class SimpleAsymmetricPredictiveCFRPlusSolver(CompiledSolver):
+    """SAPCFR+: PCFR+ with a third of the predicted regrets.
+
+    Meng, Zhang, Ge, Yang, Gao 2025 ("Faster game solving via asymmetry of step sizes"), of whose two algorithms this is the one
+    without adaptation: the prediction has weight 1 / (1 + alpha), alpha = 2. The average is that of PCFR+.
+    """
+
+    algorithm = "sapcfr+"
+    local_rule = RegretMatchingPlus()
+    averaging_power = 2.0
+    optimistic = 1 / 3
+
+
+class SimpleAsymmetricPredictiveDiscountedCFRPlusSolver(CompiledSolver):
+    """SAPDCFR+: PDCFR+ with a third of the predicted regrets.
+
+    The weight of Meng et al. 2025, where it is put to PCFR+, in the algorithm of Xu et al. 2024; measured in docs/variants.md.
+    """
+
+    algorithm = "sapdcfr+"
+    local_rule = DiscountedRegretMatching(2.3, -math.inf)
+    averaging_power = 5.0
+    optimistic = 1 / 3
+
+
 class CFRBRSolver(Solver):
     """CFR-BR: each player learns by CFR against best responses to its own strategies; uniform average. Iterates in Python.
 
@@ -409,5 +447,7 @@ ALGORITHMS: dict[str, type[CompiledSolver]] = {
         PredictiveCFRSolver,
         PredictiveCFRPlusSolver,
         PredictiveDiscountedCFRPlusSolver,
+        SimpleAsymmetricPredictiveCFRPlusSolver,
+        SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
     )
 }

@@ -55,5 +55,9 @@ def test_what_it_cannot_do_is_refused():
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
     with pytest.raises(TypeError, match="about players who meet"):
         TheoryChecks(CFRBRSolver(KUHN))
-    with pytest.raises(TypeError, match="cannot save cfr-br"):
+    with pytest.raises(TypeError, match=r"cannot save cfr-br, only .*; pickle this one instead"):
         CFRBRSolver(KUHN).save("never_written.npz")
+    with pytest.raises(TypeError, match=r"cannot save cfr-br, only .*; nor can its game be pickled"):
+        CFRBRSolver(games.biased_rock_paper_scissors()).save("never_written.npz")
+    with pytest.raises(TypeError, match=r"cannot load a CFRBRSolver, only .*; unpickle it instead"):
+        CFRBRSolver.load("never_written.npz")

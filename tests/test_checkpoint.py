@@ -11,6 +11,7 @@ import pyspiel
 import pytest
 
 from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game
+from spiel_cfrplus.solvers import CompiledSolver
 
 KUHN = pyspiel.load_game("kuhn_poker")
 LEDUC = pyspiel.load_game("leduc_poker")
@@ -80,7 +81,7 @@ def test_games_without_a_string_are_loaded_by_passing_them(load_game, tmp_path):
         Solver.load(tmp_path / "solver.npz")
     for same_game in (game, load_game(), compile_game(game)):
         assert Solver.load(tmp_path / "solver.npz", same_game).nash_conv() == solver.nash_conv()
-    with pytest.raises(ValueError, match=r"cannot be pickled.*solver\.save"):
+    with pytest.raises(ValueError, match=r"cannot be pickled.*compiled as a whole can be saved with solver\.save"):
         pickle.dumps(solver)
 
 
@@ -94,6 +95,18 @@ def test_load_refuses_other_games_and_solvers(tmp_path):
         Solver.load(path, pyspiel.load_game("misere(game=kuhn_poker())"))
     with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected one of CFRSolver"):
         CFRSolver.load(path)
+
+
+def test_base_classes_load_any_compiled_solver_and_new_classes_their_own(tmp_path):
+    class Mine(CFRPlusSolver):
+        pass
+
+    for solver_type in (CFRPlusSolver, Mine):
+        solver_type(KUHN).save(tmp_path / f"{solver_type.__name__}.npz")
+    assert type(CompiledSolver.load(tmp_path / "CFRPlusSolver.npz")) is CFRPlusSolver
+    assert type(Mine.load(tmp_path / "Mine.npz")) is Mine
+    with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected one of Mine"):
+        Mine.load(tmp_path / "CFRPlusSolver.npz")
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", None], ids=["empty", "text", "truncated"])

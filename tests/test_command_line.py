@@ -3,13 +3,16 @@
 import os
 import pathlib
 import re
+import resource
 import shlex
 import signal
 import subprocess
 import sys
 import time
 
+import pyspiel
 import pytest
+from open_spiel.python.algorithms import cfr_br, exploitability
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -259,12 +262,43 @@ def test_every_learner_is_an_algorithm():
     assert ours < 1e-9
 
 
-def test_averaging_power_reaches_the_average():
-    # After two iterations CFR's own average has weights 1 and 1; with 1 and 2 it is not the same.
-    uniform, linear = (
-        rows(run("--algorithm=cfr", "--iterations=2", f"--averaging_power={power}", "--noverify"))[-1][2] for power in (0, 1)
-    )
-    assert rows(run("--algorithm=cfr", "--iterations=2", "--noverify"))[-1][2] == uniform != linear
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr-br"])
+def test_averaging_power_reaches_the_average(algorithm):
+    # After two iterations the algorithm's own average has weights 1 and 1; with 1 and 2 it is not the same.
+    flags = [f"--algorithm={algorithm}", "--iterations=2", "--noverify"]
+    uniform, linear = (rows(run(*flags, f"--averaging_power={power}"))[-1][2] for power in (0, 1))
+    assert rows(run(*flags))[-1][2] == uniform != linear
+
+
+def test_learning_against_best_responses_is_an_algorithm():
+    game = pyspiel.load_game("kuhn_poker")
+    openspiel, expected = cfr_br.CFRBRSolver(game), []
+    for _ in range(4):
+        openspiel.evaluate_and_update_policy()
+        expected.append(exploitability.nash_conv(game, openspiel.average_policy()))
+    result = run("--algorithm=cfr-br", "--iterations=4", "--print_freq=1", "--averaging=openspiel")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert [row[2] for row in rows(result)] == pytest.approx(expected, rel=1e-6)
+    assert "cfr-br, updates against best responses, averages with weights t^0\n" in result.stdout
+    ours, theirs = verified(result)
+    assert abs(ours - theirs) < 1e-12
+
+
+def test_learning_against_best_responses_beside_others():
+    result = run_with(TELL, "--algorithm=cfr,cfr-br", "--iterations=2", "--plot=x.png", "--last_iterate")
+    assert (result.returncode, result.stderr) == (0, "")
+    title = "kuhn_poker()\nalternating updates, updates against best responses, last iterates"
+    assert str([title]) in result.stdout
+    alone = run("--algorithm=cfr-br", "--iterations=2", "--last_iterate")
+    assert [row[2] for row in rows(result)[2:]] == [row[2] for row in rows(alone)]
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker(players=3)", "matrix_pd"])
+def test_learning_against_best_responses_needs_two_opponents(game):
+    result = run("--algorithm=cfr,cfr-br", f"--game={game}")
+    assert result.returncode == 2
+    assert rows(result) == []  # before the other one has begun
+    assert re.fullmatch(r"error: CFR-BR is for two-player constant-sum games only, not for .*\n", result.stderr)
 
 
 def test_distance_from_coarse_correlated_equilibria():
@@ -286,6 +320,13 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "pdcfr+, not for gradient_ascent"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
+        (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),
+        (["--algorithm=cfr-br", "--checkpoint=x.npz"], "pdcfr+, not for cfr-br"),
+        (["--algorithm=cfr-br", "--step_size=1"], "cfr-br takes no step size"),
+        (["--algorithm=cfr,cfr-br", "--simultaneous"], "--simultaneous is not for cfr-br, in which each player learns alone"),
+        (["--algorithm=cfr-br", "--noalternating"], "--alternating is not for cfr-br"),
+        (["--algorithm=cfr-br", "--cce"], "--cce is not for cfr-br"),
+        (["--algorithm=cfr-br", "--check_theory"], "--check_theory is not for cfr-br"),
     ],
 )
 def test_flags_that_do_not_go_together(flags, words):
@@ -501,3 +542,82 @@ def test_a_violated_statement_ends_the_runs(tmp_path):
     assert [row[0] for row in rows(result)] == [1, 2]
     assert "cfr, alternating" not in result.stdout
     assert path.read_bytes().endswith(b"IEND\xaeB`\x82")
+
+
+def test_a_cache_saves_the_second_walk_and_changes_nothing_else(tmp_path):
+    flags = ("--game=leduc_poker", "--iterations=20", f"--cache={tmp_path / 'walks'}")
+    first, second = run(*flags), run(*flags)
+    (path,) = (tmp_path / "walks").iterdir()
+    assert path.name.startswith("leduc_poker-")
+    assert (first.returncode, second.returncode, first.stderr, second.stderr) == (0, 0, "", "")
+    assert [row[2:] for row in rows(first)] == [row[2:] for row in rows(second)]
+    path.write_bytes(b"damaged")
+    third = run(*flags)
+    assert third.returncode == 0
+    assert re.fullmatch(rf"note: {path} is not a walk that .* it is made anew\n", third.stderr)
+    assert [row[2:] for row in rows(third)] == [row[2:] for row in rows(first)]
+
+
+def test_games_that_are_not_cached_are_solved_and_it_is_said(tmp_path):
+    result = run("--game=python_kuhn_poker", "--iterations=2", f"--cache={tmp_path}")
+    assert result.returncode == 0
+    assert re.fullmatch(r"note: python_kuhn_poker\(\) is not kept in .*: it is a Python or a matrix game, .*\n", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("directory", ["", "/proc/nowhere", __file__])
+def test_a_cache_that_cannot_be_written_is_a_usage_error(directory):
+    result = run(f"--cache={directory}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(r"error: --cache.*\n", result.stderr)
+
+
+def test_the_size_of_a_large_game_is_said_before_the_walk():
+    def limit_memory():
+        resource.setrlimit(resource.RLIMIT_AS, (8 * 10**9, 8 * 10**9))
+
+    result = run("--game=chess", "--max_histories=1000", preexec_fn=limit_memory)
+    assert result.returncode == 2
+    size = re.fullmatch(r"chess\(\): more than (\S+) histories, which take (\S+) to (\S+) GB, .*\n", result.stdout)
+    histories, least, most = map(float, size.groups())
+    assert histories > 2e9
+    assert 50 < least < most
+    warning, error = result.stderr.splitlines()
+    available = re.match(r"warning: (\S+) GB are available; choose smaller game parameters, or let --max_histories", warning)
+    assert 0 < float(available.group(1)) <= 8
+    assert "max_histories=1000" in error
+
+
+def test_nothing_is_said_about_the_size_of_a_small_game():
+    assert "GB" not in run("--game=leduc_poker", "--iterations=1").stdout
+
+
+def test_a_large_game_is_verified_on_demand_only():
+    result = run("--game=liars_dice(dice_sides=7)", "--iterations=1")
+    assert result.returncode == 0
+    assert result.stdout.splitlines()[-1].startswith("not verified with OpenSpiel")
+
+
+def test_a_large_game_that_fits_is_no_reason_to_warn():
+    result = run("--game=liars_dice(dice_sides=7)", "--max_histories=2000")
+    assert "about 1.6e+06 histories" in result.stdout
+    assert "warning" not in result.stderr
+
+
+def test_processes_share_the_walk_and_change_nothing_else():
+    alone, shared = (run("--game=leduc_poker", "--iterations=5", f"--processes={number}") for number in (1, 2))
+    assert (shared.returncode, shared.stderr) == (0, "")
+    assert [row[2:] for row in rows(shared)] == [row[2:] for row in rows(alone)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--processes=-2"], "-2 is not a positive integer"),
+        (["--processes=2", "--game=python_kuhn_poker"], "cannot be walked by several processes.*use processes=1"),
+    ],
+)
+def test_processes_that_cannot_be_are_a_usage_error(flags, words):
+    result = run(*flags)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert re.fullmatch(rf"error: .*{words}\n", result.stderr)

@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 from games import GAMES, mentions
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, compile_game, evaluate, game_tree
+from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, compile_game, evaluate, tree_walk
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -80,7 +80,7 @@ def test_what_a_type_tells_is_refused_before_the_walk(load_game, words, monkeypa
     def walk(*arguments: object) -> None:
         raise AssertionError("the tree was walked")
 
-    monkeypatch.setattr(game_tree, "_TreeBuilder", walk)
+    monkeypatch.setattr(tree_walk, "TreeWalk", walk)
     with pytest.raises(AssertionError, match="the tree was walked"):
         compile_game(GAMES["kuhn_poker"]())
     with pytest.raises(ValueError, match=mentions(*words)):

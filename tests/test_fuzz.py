@@ -39,6 +39,8 @@ BOUNDS = {
     "pcfr": (2e-3, 3e-1),
     "pcfr+": (2e-4, 5e-3),
     "pdcfr+": (2e-5, 8e-3),
+    "sapcfr+": (1e-4, 3e-2),
+    "sapdcfr+": (1e-6, 5e-2),
 }
 
 every_variant = pytest.mark.parametrize("name", ALGORITHMS)

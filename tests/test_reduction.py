@@ -3,6 +3,7 @@
 import collections
 import copy
 import pickle
+import re
 from collections.abc import Callable, Hashable
 
 import games
@@ -171,6 +172,18 @@ def test_rounding_hides_no_symmetry_and_what_is_more_is_none(change, symmetric):
     alone = compile_game(games.efg_game(tree)).reduction
     both = compile_game(games.efg_game(twins(tree, lambda value: value * (1 + change)))).reduction
     assert (both.num_infostates == alone.num_infostates) is symmetric
+
+
+def test_the_report_names_what_was_merged():
+    # Private and public cards of Leduc poker are told apart by their ranks alone: J, Q, K are 0 and 1, 2 and 3, 4 and 5.
+    reduction = compile_game(pyspiel.load_game("leduc_poker")).reduction
+    for player in range(2):
+        merged = reduction.merged_infostates(player)
+        assert sum(map(len, merged)) + 288 // 2 - len(merged) == 936 // 2
+        for keys in merged:
+            ranks = [re.sub(r"(Private|Public): (\d)", lambda card: f"{card[1]}: {int(card[2]) // 2}", key) for key in keys]
+            assert len(set(ranks)) == 1
+    assert compile_game(pyspiel.load_game("kuhn_poker")).reduction.merged_infostates(0) == []
 
 
 # CFR plays the same.

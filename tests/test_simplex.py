@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from spiel_cfrplus import PredictiveCFRPlusSolver
 from spiel_cfrplus.regret_minimizers import (
+    CFR,
     DiscountedRegretMatching,
     Hedge,
     ProjectedGradientAscent,
@@ -37,6 +39,7 @@ OTHERS = {
     "linear": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(1, 1)),
     "optimistic rm": lambda k: SimplexRegretMatching(k, RegretMatching(), optimistic=True),
     "optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), optimistic=True),
+    "a third optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), optimistic=1 / 3),
     "optimistic discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), optimistic=True),
     "optimistic hedge": lambda k: Hedge(k, HEDGE_STEP, optimistic=True),
     "optimistic gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, optimistic=True),
@@ -176,6 +179,8 @@ def test_two_steps_by_hand():
     # Optimistic: the table (1, 0, -1) takes in the same regrets again, (2, 0, -2); the second utility, against (1, 0, 0),
     # leaves (1, 2, -1) and is expected to come again: (1, 4, -1).
     np.testing.assert_allclose(play(SimplexRegretMatching(3, optimistic=True), first, second), [1 / 5, 4 / 5, 0])
+    # With half the weight: (1, 0, -1) becomes (1.5, 0, -1.5), and then (1, 2, -1) becomes (1, 3, -1).
+    np.testing.assert_allclose(play(SimplexRegretMatching(3, optimistic=0.5), first, second), [1 / 4, 3 / 4, 0])
     # Hedge at rate log 2: weights 2 ** sums; optimistic counts the last utility twice.
     np.testing.assert_allclose(play(Hedge(2, math.log(2)), [1.0, 0.0], [1.0, 0.0]), [4 / 5, 1 / 5])
     np.testing.assert_allclose(play(Hedge(2, math.log(2), optimistic=True), [1.0, 0.0]), [4 / 5, 1 / 5])
@@ -295,3 +300,14 @@ def test_bad_options_are_refused(make, words):
 @pytest.mark.parametrize("scale", [1.0, 1e20, 1e300])
 def test_projection_of_points_far_away(scale):
     np.testing.assert_array_equal(project_onto_simplex([scale * 3, scale * 2, -scale]), [1, 0, 0])
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.5, math.nan])
+def test_predictions_have_a_weight_from_0_to_1(weight, kuhn):
+    for make in (
+        lambda: SimplexRegretMatching(2, optimistic=weight),
+        lambda: CFR(kuhn.treeplexes[0], optimistic=weight),
+        lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"optimistic": weight})(kuhn),
+    ):
+        with pytest.raises(ValueError, match="optimistic must be True, False or a weight between them"):
+            make()

@@ -33,6 +33,8 @@ from spiel_cfrplus import (
     PredictiveCFRSolver,
     PredictiveDiscountedCFRPlusSolver,
     SequenceFormGame,
+    SimpleAsymmetricPredictiveCFRPlusSolver,
+    SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
     Solver,
     compile_game,
 )
@@ -45,6 +47,8 @@ EFG = compile_game(games.random_efg(1))
 # The averages' exponents as the papers give them: Burch, Moravcik, Schmid 2019 (CFR, CFR+); Brown, Sandholm 2019 (linear and
 # discounted CFR); Farina, Kroer, Sandholm 2021 (predictive CFR); Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024 (DCFR+ and PDCFR+).
 POWERS = {"cfr": 0, "cfr+": 1, "lcfr": 1, "dcfr": 2, "dcfr+": 4, "pcfr": 2, "pcfr+": 2, "pdcfr+": 5}
+# With a third of the predicted regrets (Meng, Zhang, Ge, Yang, Gao 2025).
+POWERS |= {"sapcfr+": 2, "sapdcfr+": 5}
 
 every_variant = pytest.mark.parametrize("name", ALGORITHMS)
 both_orders = pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
@@ -108,6 +112,8 @@ def test_averages_where_the_iterates_are_forced(name, alternating, convention):
         ("pcfr+", 7, (1, 0)),
         ("pdcfr+", 1, (1 / 2, 0)),
         ("pdcfr+", 2**10, (2**23 / (2**23 + 1), 0)),
+        ("sapcfr+", 7, (1, 0)),
+        ("sapdcfr+", 2**10, (2**23 / (2**23 + 1), 0)),
     ],
 )
 def test_factors_on_positive_and_negative_regrets(name, iteration, expected):
@@ -130,6 +136,8 @@ def test_tables_after_three_iterations_worked_out_by_hand():
         "pcfr+": (0, 1 / 4),
         "pdcfr+": (0, (1 / 8) * 2**2.3 / (2**2.3 + 1) * 3**2.3 / (3**2.3 + 1)),
     }
+    # What is predicted is not stored.
+    expected |= {"sapcfr+": expected["pcfr+"], "sapdcfr+": expected["pdcfr+"]}
     game = compile_game(games.lone_player_game())
     for name, solver_type in ALGORITHMS.items():
         solver = solver_type(game)
@@ -145,8 +153,10 @@ def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating:
 
     Discounting comes before the regrets are added, with the factor of the iteration before, where the package has it after:
     R^t = f(R^{t-1}, t - 1) + r^t, with the part below zero cut off in the + variants. Brown and Sandholm 2019, section 4; Xu et
-    al. 2024, whose predicted table is f(R^t, t) + r^t again; Farina et al. 2021, Algorithms 1 and 2.
+    al. 2024, whose predicted table is f(R^t, t) + r^t again; Farina et al. 2021, Algorithms 1 and 2. Meng et al. 2025 have
+    r^t / (1 + 2) in it.
     """
+    damping, name = (3, name[2:]) if name.startswith("sap") else (1, name)
     alpha, beta = {"lcfr": (1, 1), "dcfr": (1.5, 0), "dcfr+": (1.5, 0), "pdcfr+": (2.3, 0)}.get(name, (INF, INF))
     number: Any = fractions.Fraction if exact else float
     values_at, match = (
@@ -170,7 +180,8 @@ def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating:
                 mean = sum(old[key][action] * value for action, value in values.items())
                 regrets = {action: value - mean for action, value in values.items()}
                 stored[key] = step(stored[key], regrets, t - 1)
-                new[key] = match(step(stored[key], regrets, t) if name.startswith("p") else stored[key])
+                predicted = {action: regret / damping for action, regret in regrets.items()}
+                new[key] = match(step(stored[key], predicted, t) if name.startswith("p") else stored[key])
         result.append(new)
     return result
 
@@ -254,6 +265,18 @@ SAME = {
     "pcfr with regret matching+ is pcfr+": (
         functools.partial(PredictiveCFRSolver, local_rule=RegretMatchingPlus()),
         PredictiveCFRPlusSolver,
+    ),
+    "sapcfr+ with the whole prediction is pcfr+": (
+        type("Whole", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"optimistic": 1.0}),
+        PredictiveCFRPlusSolver,
+    ),
+    "sapcfr+ with nothing of it is cfr+": (
+        type("Nothing", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"optimistic": 0.0}),
+        functools.partial(CFRPlusSolver, averaging=Averaging(2)),
+    ),
+    "sapdcfr+(inf) is sapcfr+": (
+        functools.partial(SimpleAsymmetricPredictiveDiscountedCFRPlusSolver, local_rule=DiscountedRegretMatching(INF, -INF)),
+        functools.partial(SimpleAsymmetricPredictiveCFRPlusSolver, averaging=Averaging(5)),
     ),
     "cfr+ with regret matching is cfr": (
         functools.partial(CFRPlusSolver, local_rule=RegretMatching(), averaging=Averaging(0)),

@@ -22,16 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
 from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
 from spiel_cfrplus.treeplex import Treeplex
 
 
-def allocate_learner(num_sequences: int, num_players: int = 1) -> _kernels.LearnerArrays:
-    """Zeroed memory for `num_sequences` sequences of `num_players` players."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 1)]
-    return _kernels.LearnerArrays._make([*vectors, np.zeros(num_players, np.int64)])
+def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> _kernels.LearnerArrays:
+    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `rounding` if there is one."""
+    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 2)]
+    own_rounding = None if rounding is None else rounding.copy()
+    return _kernels.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
 
 
 class CFR:
@@ -42,7 +43,7 @@ class CFR:
     Attributes:
       treeplex: the decision problem.
       local_rule: regret matching or a relative of it.
-      optimistic: whether the last utility is predicted to come again.
+      optimistic: the weight of the prediction that the last utility comes again, 0 for none.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class CFR:
         treeplex: Treeplex,
         local_rule: LocalRule | None = None,
         *,
-        optimistic: bool = False,
+        optimistic: float = 0.0,
         rounding: npt.ArrayLike = 0.0,
     ):
         """Starts from the uniform strategy.
@@ -58,19 +59,19 @@ class CFR:
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default.
-          optimistic: the last utility is predicted to come again, see `SimplexRegretMatching`.
+          optimistic: True if the last utility is predicted to come again, or a weight, see `SimplexRegretMatching`.
           rounding: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one number;
             see `SequenceFormGame.rounding`.
 
         Raises:
-          ValueError: `rounding` has another shape, or numbers that are negative or not finite.
+          ValueError: `rounding` has another shape, or numbers that are negative or not finite; or `optimistic` is no weight.
         """
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
-        self.optimistic = optimistic
-        self._memory = allocate_learner(treeplex.num_sequences)
-        self._memory.rounding[:] = checked_rounding(rounding, treeplex.num_sequences)
-        _kernels.recall_strategies(treeplex.arrays, self._memory, optimistic or None)
+        self.optimistic = checked_weight(optimistic)
+        self._rounding = checked_rounding(rounding, treeplex.num_sequences)
+        self._memory = allocate_learner(treeplex.num_sequences, self._rounding)
+        _kernels.recall_strategies(treeplex.arrays, self._memory, self.optimistic or None)
 
     @property
     def iteration(self) -> int:
@@ -85,7 +86,7 @@ class CFR:
     @property
     def rounding(self) -> np.ndarray:
         """A copy of what regrets must exceed to count, float64 (S,)."""
-        return self._memory.rounding.copy()
+        return self._rounding.copy()
 
     def current_policy(self) -> np.ndarray:
         """The strategy to play now, as a behavioural policy, float64 (S,): also what it would do where it never comes."""

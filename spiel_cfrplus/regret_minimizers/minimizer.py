@@ -67,6 +67,17 @@ class DecisionSet(Protocol):
         """A copy of a utility, or a ValueError."""
 
 
+def checked_weight(optimistic: float) -> float:
+    """The weight of a prediction, 1 for True and 0 for False.
+
+    Raises:
+      ValueError: it is not between 0 and 1.
+    """
+    if not 0 <= optimistic <= 1:
+        raise ValueError(f"optimistic must be True, False or a weight between them, got {optimistic}")
+    return float(optimistic)
+
+
 class PredictiveMinimizer:
     """The two calls around what a subclass says is learned from a utility, and what is chosen with a prediction.
 

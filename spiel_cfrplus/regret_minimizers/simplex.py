@@ -31,7 +31,7 @@ import numpy.typing as npt
 from spiel_cfrplus._arrays import finite_vector
 from spiel_cfrplus._kernels import INDEX
 from spiel_cfrplus.regret_minimizers import _kernels
-from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer
+from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, checked_discounts
 
 
@@ -85,7 +85,9 @@ class SimplexRegretMatching(PredictiveMinimizer):
     """Regret matching and its relatives, as `rule` has it.
 
     The optimistic forms are predictive regret matching (Farina, Kroer, Sandholm 2021, Algorithms 1 and 2): the table that is
-    matched includes the regrets that the prediction would bring against the strategy just played.
+    matched includes the regrets that the prediction would bring against the strategy just played. They may be given a weight
+    below 1, as in simple asymmetric predictive regret matching+ (Meng, Zhang, Ge, Yang, Gao 2025): then a prediction that fails
+    does less harm.
 
     Regret after T iterations: at most L sqrt(k T) for regret matching and regret matching+, where L bounds the range of the
     utilities (CFR+ paper; Tammelin et al. 2015). For all rules with factors in [0, 1] and all predictions, with the vectors of
@@ -107,7 +109,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
         num_actions: int | Sequence[int] | np.ndarray,
         rule: LocalRule | None = None,
         *,
-        optimistic: bool = False,
+        optimistic: float = 0.0,
         rounding: npt.ArrayLike = 0.0,
     ):
         """Starts uniform.
@@ -115,13 +117,14 @@ class SimplexRegretMatching(PredictiveMinimizer):
         Args:
           num_actions: k, or one for each of several simplices.
           rule: regret matching by default.
-          optimistic: see the module `minimizer`.
+          optimistic: see the module `minimizer`; or the weight of predicted regrets.
           rounding: regrets within this are none, one number, or one for each action (S,), the same on each simplex; see
             `SequenceFormGame.rounding`.
 
         Raises:
-          ValueError: `rounding` is negative, not finite, or has another shape.
+          ValueError: `rounding` is negative, not finite, or has another shape; or `optimistic` is no weight.
         """
+        self._weight = checked_weight(optimistic)
         self._simplices = Simplices(num_actions)
         self.rule = RegretMatching() if rule is None else rule
         self.rounding = checked_rounding(rounding, self._simplices.dimension)
@@ -129,7 +132,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
         self._predicted_regrets = np.zeros(self._simplices.dimension)
         # The account of the bound: sqrt(P_T), d_T sqrt(P_T), the sum over t < T, and the term for t = T.
         self._root, self._discounted_root, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
-        super().__init__(self._simplices, optimistic)
+        super().__init__(self._simplices, optimistic > 0)
 
     @property
     def regret_bound(self) -> float:
@@ -149,7 +152,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
 
     def _choose(self) -> np.ndarray:
         if self.optimistic and self.iteration:
-            self._predicted_regrets = self._regrets(self._prediction)
+            self._predicted_regrets = self._weight * self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
         table[np.abs(table) <= np.minimum(self.rounding, np.abs(self._predicted_regrets))] = 0.0

@@ -1,0 +1,286 @@
+"""The walk through a game: every history is visited once and leaves one number.
+
+A tree in preorder is determined by how many children each history has, and how many that is, is known from the infostate or
+from the chance outcomes. So the walk keeps 4 bytes for each history, its infostate or that it is none; parents, actions and
+the rest follow from these, see `lay_out`. Nothing is kept as a Python object but what belongs to an infostate.
+"""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus.game_checks import no_information_states
+from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.roots import History, replay
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+# Histories are numbered with 32 bits, so this is a limit where none is set, and cannot be raised.
+MOST_HISTORIES = 2**31 - 1
+
+# Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
+_CHANCE_SUM_TOLERANCE = 1e-6
+_HISTORIES_PER_STEP = 1024
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WalkRecord:
+    """All that a walk has met, in the order of the visits: H histories, C of them chance, Z terminal; I infostates, n players.
+
+    Attributes:
+      nodes: int32 (H,), the infostate of each history, `CHANCE` or `TERMINAL`.
+      num_outcomes: int32 (C,), how many outcomes each chance history has.
+      outcomes: int64, those of one chance history after another.
+      outcome_probabilities: float64, theirs.
+      returns: float64 (Z, n).
+      infostate_player: int8 (I,), whose each infostate is.
+      infostate_keys: tuple of I information-state strings.
+      num_legal_actions: int32 (I,).
+      legal_actions: int64, those of one infostate after another.
+    """
+
+    nodes: np.ndarray
+    num_outcomes: np.ndarray
+    outcomes: np.ndarray
+    outcome_probabilities: np.ndarray
+    returns: np.ndarray
+    infostate_player: np.ndarray
+    infostate_keys: tuple[str, ...]
+    num_legal_actions: np.ndarray
+    legal_actions: np.ndarray
+
+
+def walk_game(
+    game: pyspiel.Game,
+    roots: Sequence[History] = ((),),
+    root_probabilities: Sequence[float] = (1.0,),
+    *,
+    max_histories: int | None = None,
+    progress: bool = False,
+) -> WalkRecord:
+    """Walks what is below the roots, one after the other; if there are several, a chance move between them comes first.
+
+    Raises:
+      ValueError: see `GameTree.from_game`.
+    """
+    with progress_bar(progress, unit="histories") as advance:
+        walk = TreeWalk(game, max_histories, advance)
+        if len(roots) > 1:
+            walk.visit_chance_move(list(enumerate(root_probabilities)))
+        for root in roots:
+            walk.visit_all_below(replay(game, root))
+    return walk.record()
+
+
+class TreeWalk:
+    """What a walk has met so far: the columns of a `WalkRecord`, growing."""
+
+    def __init__(self, game: pyspiel.Game, max_histories: int | None, advance: Advance):
+        """Starts a walk through `game`; `advance` hears of the histories visited, in lots."""
+        self._game = game
+        self._num_players = game.num_players()
+        self._advance = advance
+        self._limit = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
+        self._next_stop = min(_HISTORIES_PER_STEP, self._limit)
+        self._nodes = array.array("i")
+        self._num_outcomes = array.array("i")
+        self._outcomes = array.array("q")
+        self._outcome_probabilities = array.array("d")
+        self._returns = array.array("d")
+        self._infostate_player = array.array("b")
+        self._legal_actions: list[list[int]] = []
+        self._infostate_of_key: list[dict[str, int]] = [{} for _ in range(self._num_players)]
+        self._shared_lists: dict[tuple[int, ...], list[int]] = {}
+
+    @property
+    def num_histories(self) -> int:
+        """How many were met."""
+        return len(self._nodes)
+
+    @property
+    def num_infostates(self) -> int:
+        """How many were met."""
+        return len(self._legal_actions)
+
+    def record(self) -> WalkRecord:
+        """What was met; takes over the memory of the columns."""
+        keys = [""] * len(self._legal_actions)
+        for infostate_of_key in self._infostate_of_key:
+            for key, infostate in infostate_of_key.items():
+                keys[infostate] = key
+        return WalkRecord(
+            nodes=np.frombuffer(self._nodes, np.int32),
+            num_outcomes=np.array(self._num_outcomes, np.int32),
+            outcomes=np.array(self._outcomes, np.int64),
+            outcome_probabilities=np.array(self._outcome_probabilities, np.float64),
+            returns=np.frombuffer(self._returns, np.float64).reshape(-1, self._num_players),
+            infostate_player=np.array(self._infostate_player, np.int8),
+            infostate_keys=tuple(keys),
+            num_legal_actions=np.fromiter(map(len, self._legal_actions), np.int32, len(keys)),
+            legal_actions=np.fromiter(itertools.chain.from_iterable(self._legal_actions), np.int64),
+        )
+
+    def visit_chance_move(self, outcomes: list[tuple[int, float]]) -> list[int]:
+        """Records a chance history with these outcomes and their probabilities; returns the outcomes, the first one last."""
+        actions = [action for action, _ in outcomes]
+        self._nodes.append(CHANCE)
+        self._num_outcomes.append(len(actions))
+        self._outcomes.extend(actions)
+        self._outcome_probabilities.extend(probability for _, probability in outcomes)
+        actions.reverse()
+        return actions
+
+    def visit_all_below(self, root: pyspiel.State) -> None:
+        """Visits `root` and everything below in preorder; at most one state for each ply of the current path is alive."""
+        # Histories with children still to visit: the state, and the actions that lead to them with the next one last.
+        open_histories: list[tuple[pyspiel.State, list[int]]] = []
+        state, actions = root, self.visit(root)
+        while actions or open_histories:
+            if actions:
+                open_histories.append((state, actions))
+            state, left = open_histories[-1]
+            action = left.pop()
+            if left:
+                state = state.child(action)
+            else:  # nobody needs the state after its last child, which may take it over
+                open_histories.pop()
+                state.apply_action(action)
+            actions = self.visit(state)
+
+    def visit(self, state: pyspiel.State) -> list[int]:
+        """Records a history and returns its actions, the first one last."""
+        if len(self._nodes) >= self._next_stop:
+            self._stop()
+        actor = state.current_player()
+        if 0 <= actor < self._num_players:
+            try:
+                key = state.information_state_string()
+            except (pyspiel.SpielError, NotImplementedError) as error:
+                raise no_information_states(self._game, error) from error
+            actions = state.legal_actions()
+            infostate = self._infostate_of_key[actor].get(key)
+            if infostate is None:
+                infostate = self._new_infostate(state, actor, key, actions)
+            elif self._legal_actions[infostate] != actions:
+                raise _different_actions(state, actor, key, actions, self._legal_actions[infostate])
+            self._nodes.append(infostate)
+            actions.reverse()
+            return actions
+        if actor == CHANCE:
+            return self._visit_chance(state)
+        self._visit_end(state, actor)
+        return []
+
+    def number_of(self, player: int, key: str, actions: list[int]) -> int | None:
+        """The number of an infostate, the next one if it is new; None if it is known with other legal actions."""
+        infostate = self._infostate_of_key[player].get(key)
+        if infostate is None:
+            return self._add_infostate(player, key, actions)
+        return infostate if self._legal_actions[infostate] == actions else None
+
+    def extend(
+        self,
+        nodes: np.ndarray,
+        num_outcomes: np.ndarray,
+        outcomes: np.ndarray,
+        outcome_probabilities: np.ndarray,
+        returns: np.ndarray,
+    ) -> None:
+        """Adds histories that another walk met, columns as in a `WalkRecord`, with the infostate numbers of this one."""
+        if len(self._nodes) + len(nodes) > self._limit:
+            raise too_large(self._game, self._limit, self._limit + 1)
+        self._nodes.frombytes(nodes.tobytes())
+        self._num_outcomes.frombytes(num_outcomes.tobytes())
+        self._outcomes.frombytes(outcomes.tobytes())
+        self._outcome_probabilities.frombytes(outcome_probabilities.tobytes())
+        self._returns.frombytes(returns.tobytes())
+        self._advance(len(nodes))
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
+
+    def _stop(self) -> None:
+        """Says how far the walk is, every so many histories, and refuses those beyond the limit."""
+        if len(self._nodes) >= self._limit:
+            raise too_large(self._game, self._limit, len(self._nodes) + 1)
+        self._advance(_HISTORIES_PER_STEP)
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
+
+    def _visit_end(self, state: pyspiel.State, actor: int) -> None:
+        if actor != TERMINAL:
+            raise ValueError(
+                f"{_at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
+                "simultaneous moves with pyspiel.convert_to_turn_based(game)"
+            )
+        returns = state.returns()
+        try:
+            own_returns = array.array("d", returns)
+        except TypeError as error:
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not a list of numbers") from error
+        if len(own_returns) != self._num_players:
+            raise ValueError(f"{_at(state)} returns() are {returns!r}, not one number for each player")
+        self._nodes.append(TERMINAL)
+        self._returns += own_returns
+
+    def _visit_chance(self, state: pyspiel.State) -> list[int]:
+        outcomes = state.chance_outcomes()
+        if not outcomes:
+            raise ValueError(f"{_at(state)} chance is to move but there are no chance outcomes; mend chance_outcomes()")
+        total = math.fsum(probability for _, probability in outcomes)
+        if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
+            raise ValueError(
+                f"{_at(state)} the chance outcomes {outcomes} sum to {total} and are not a probability distribution; mend "
+                "chance_outcomes() of the game"
+            )
+        return self.visit_chance_move(outcomes)
+
+    def _new_infostate(self, state: pyspiel.State, player: int, key: str, actions: list[int]) -> int:
+        # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
+        if state.information_state_string() != key:
+            raise ValueError(
+                f"{_at(state)} information_state_string changes between two calls; it must be a function of the history"
+            )
+        if len(set(actions)) < len(actions):
+            raise ValueError(f"{_at(state)} player {player} has the legal actions {actions}, one of them twice")
+        if not actions:
+            raise ValueError(
+                f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
+                "game skip the player or end"
+            )
+        return self._add_infostate(player, key, actions)
+
+    def _add_infostate(self, player: int, key: str, actions: list[int]) -> int:
+        infostate = len(self._legal_actions)
+        self._infostate_of_key[player][key] = infostate
+        self._infostate_player.append(player)
+        self._legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
+        return infostate
+
+
+def actions_of(state: pyspiel.State) -> list[int]:
+    """What leads from a state to its children, in the order of the walk."""
+    return [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+
+
+def too_large(game: pyspiel.Game, max_histories: int, counted: int) -> ValueError:
+    """What to raise when a game has more histories than it may have."""
+    return ValueError(
+        f"{game} has more than max_histories={max_histories} histories (counted {counted} so far); raise the limit or choose "
+        "smaller game parameters"
+    )
+
+
+def _at(state: pyspiel.State) -> str:
+    return f"{state.get_game()}, history {state.history()}:"
+
+
+def _different_actions(state: pyspiel.State, player: int, key: str, here: list[int], elsewhere: list[int]) -> ValueError:
+    return ValueError(
+        f"{_at(state)} infostate {key!r} of player {player} has the legal actions {here} here, but {elsewhere} at another "
+        "history; information_state_string must tell them apart"
+    )
