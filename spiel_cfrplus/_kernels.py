@@ -11,6 +11,7 @@ costs up to half the speed of these loops. Numbers are float64. No kernel alloca
 Sums run in index order without fastmath, so results do not depend on the machine.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -24,14 +25,20 @@ INDEX = np.uint32
 ROUNDING = 2.0**-44
 
 
-def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The one way in which functions of this package are compiled: at their first call, cached on disk where that can be."""
+def jit(function: Callable[..., Any], *, parallel: bool = False) -> Callable[..., Any]:
+    """The one way in which functions of this package are compiled: at their first call, cached on disk where that can be.
+
+    With `parallel` the rounds of loops over `prange` are shared among Numba's threads.
+    """
     # Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "parallel": parallel}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor a user's cache can be written
         return numba.njit(**options)(function)
+
+
+jit_parallel = functools.partial(jit, parallel=True)
 
 
 class TreeplexArrays(NamedTuple):
@@ -258,13 +265,19 @@ def best_response(treeplexes, player, utility, policy):
 
 
 @jit
+def average_strategy(treeplexes, player, learner, weight):
+    """Adds the player's current strategy, times `weight`, to its average."""
+    start, stop = player_sequences(treeplexes, player)
+    for s in range(start, stop):
+        learner.cumulative_policy[s] += weight * learner.reach[s]
+
+
+@jit
 def average_strategies(treeplexes, learner, first_averaged, which, weight):
     """Adds the current strategies, times `weight`, to the averages of the players whose `first_averaged` is `which`."""
     for player in range(first_averaged.size):
         if first_averaged[player] == which:
-            start, stop = player_sequences(treeplexes, player)
-            for s in range(start, stop):
-                learner.cumulative_policy[s] += weight * learner.reach[s]
+            average_strategy(treeplexes, player, learner, weight)
 
 
 @jit
@@ -295,6 +308,54 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
             for player in range(num_players):
                 sequence_form(treeplexes, player, learner.policy, learner.reach)
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
+
+
+@jit_parallel
+def learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, factors, weight):
+    """A player's `payoff_gradient` and `learn`, block by block; before, the strategy is averaged if `weight` is not zero."""
+    payoff_gradient(treeplexes, payoffs, trunk, learner.reach, learner.utility)
+    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
+        if weight != 0.0:
+            average_strategy(treeplexes, part, learner, weight)
+        payoff_gradient(treeplexes, payoffs, part, learner.reach, learner.utility)
+        learn(treeplexes, part, learner, predictive, factors[0], factors[1])
+    if weight != 0.0:
+        average_strategy(treeplexes, trunk, learner, weight)
+    learn(treeplexes, trunk, learner, predictive, factors[0], factors[1])
+
+
+@jit_parallel
+def sequence_form_in_parts(treeplexes, learner, trunk, num_parts, weight):
+    """A player's `sequence_form`, block by block; then it is averaged if `weight` is not zero."""
+    sequence_form(treeplexes, trunk, learner.policy, learner.reach)
+    if weight != 0.0:
+        average_strategy(treeplexes, trunk, learner, weight)
+    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
+        sequence_form(treeplexes, part, learner.policy, learner.reach)
+        if weight != 0.0:
+            average_strategy(treeplexes, part, learner, weight)
+
+
+@jit
+def self_play_in_parts(treeplexes, payoffs, learner, num_parts, alternating, predictive, first_averaged, discounts, weights):
+    """`self_play` with several threads, to the same doubles.
+
+    Args:
+      treeplexes, payoffs, learner: of a game with trunks and parts as players, see `division`.
+      num_parts: of each player.
+      alternating, predictive, first_averaged, discounts, weights: see `self_play`.
+    """
+    for t in range(weights.size):
+        for player in range(first_averaged.size):
+            trunk = player * (num_parts + 1)
+            before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
+            learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, discounts[t], before)
+            if alternating:
+                sequence_form_in_parts(treeplexes, learner, trunk, num_parts, after)
+        if not alternating:
+            for player in range(first_averaged.size):
+                after = 0.0 if first_averaged[player] == 0 else weights[t]
+                sequence_form_in_parts(treeplexes, learner, player * (num_parts + 1), num_parts, after)
 
 
 @jit
@@ -375,6 +436,34 @@ def add_to_parents(parent, total):
     """Bottom-up in a tree in preorder: adds each node's total to its parent's. Ones become subtree sizes."""
     for node in range(parent.size - 1, 0, -1):
         total[parent[node]] += total[node]
+
+
+@jit
+def leader(above, node):
+    """Where `above` leads from the node; the way is shortened (union-find with path halving)."""
+    while above[node] != node:
+        above[node] = above[above[node]]
+        node = above[node]
+    return node
+
+
+@jit
+def unite_subtrees(payoffs, infostate_of_entry, in_trunk, above):
+    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of trunks.
+
+    Args:
+      payoffs: `PayoffArrays`.
+      infostate_of_entry: int64 (E,).
+      in_trunk: bool (J,).
+      above: int64 (J,), leads from each infostate to the first one of its subtree on entry.
+    """
+    for row in range(payoffs.entry_start.size - 1):
+        common = -1
+        for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
+            if not in_trunk[infostate_of_entry[entry]]:
+                first = leader(above, infostate_of_entry[entry])
+                common = first if common < 0 else common
+                above[first] = common
 
 
 @jit

@@ -74,6 +74,7 @@ def load(
     path: str | os.PathLike[str],
     solver_types: Mapping[str, type[CompiledSolver]],
     game: pyspiel.Game | SequenceFormGame | None = None,
+    threads: int = 1,
 ) -> CompiledSolver:
     """The saved solver, ready to go on.
 
@@ -82,10 +83,12 @@ def load(
       solver_types: solvers that may be made, by algorithm.
       game: the game; by default what `pyspiel.load_game` makes of the saved string. Games that have no such string (matrix
         games, `.efg` texts, unregistered Python games) must be given.
+      threads: as for `CompiledSolver`; a checkpoint does not know how many there were.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is not a checkpoint, or of another algorithm or game; or its game cannot be loaded by its string.
+      ValueError: it is not a checkpoint, or of another algorithm or game; its game cannot be loaded by its string; or `threads`
+        is not an integer of 1 or more.
     """
     options, arrays = read(path)
     solver_type = solver_types.get(options["algorithm"])
@@ -107,6 +110,7 @@ def load(
         local_rule=local_rule(options),
         reduce=options["reduced"],
         exact_ties=options["exact_ties"],
+        threads=threads,
     )
     solver.self_play.restore(arrays)
     return solver

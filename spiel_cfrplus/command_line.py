@@ -61,6 +61,7 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
 flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
+flags.DEFINE_integer("threads", 1, "How many threads iterate on a large game side by side.", lower_bound=1)
 flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
@@ -91,6 +92,7 @@ _NOT_WITH_CROSSCHECK = (
     "reduce",
     "step_size",
     "target_nash_conv",
+    "threads",
     "time_limit",
     "verify",
 )
@@ -214,7 +216,11 @@ def _check_algorithms() -> None:
         if FLAGS[flag].value and names[0] not in algorithms:
             raise UsageError(f"--{flag} is for {', '.join(algorithms)}, not for {names[0]}")
     in_python = [f"{name} with --cce" for name in names if FLAGS.cce] + [n for n in names if n not in solvers.ALGORITHMS]
-    for flag, asked in (("reduce=on", FLAGS.reduce == "on"), ("noexact_ties", not FLAGS.exact_ties)):
+    for flag, asked in (
+        ("reduce=on", FLAGS.reduce == "on"),
+        ("noexact_ties", not FLAGS.exact_ties),
+        ("threads", FLAGS.threads > 1),
+    ):
         if asked and in_python:
             raise UsageError(f"--{flag} is for {', '.join(solvers.ALGORITHMS)}, not for {in_python[0]}")
     for flag in _ABOUT_PLAYERS_WHO_MEET:
@@ -385,10 +391,15 @@ def _make_solver(
         return learners.LearningSolver(game, learner, alternating=alternating, averaging=average)
     if FLAGS.checkpoint is None or not os.path.exists(FLAGS.checkpoint):
         return solvers.ALGORITHMS[learner.name](
-            game, alternating=alternating, averaging=average, reduce=_REDUCE[FLAGS.reduce], exact_ties=FLAGS.exact_ties
+            game,
+            alternating=alternating,
+            averaging=average,
+            reduce=_REDUCE[FLAGS.reduce],
+            exact_ties=FLAGS.exact_ties,
+            threads=FLAGS.threads,
         )
     try:
-        solver = solvers.Solver.load(FLAGS.checkpoint, game)
+        solver = solvers.Solver.load(FLAGS.checkpoint, game, threads=FLAGS.threads)
     except ValueError as error:
         raise UsageError(str(error)) from error
     print(f"resumed from {FLAGS.checkpoint} at iteration {solver.iteration}")
@@ -443,6 +454,8 @@ def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
+    if isinstance(solver, solvers.CompiledSolver) and solver.division is not None:
+        print(f"side by side: {solver.division}")
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:
         _print_statements(checks)

@@ -21,6 +21,7 @@ import numpy as np
 
 from spiel_cfrplus import _kernels
 from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.division import divide, numba_threads
 from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
@@ -43,6 +44,17 @@ def checked_count(num_iterations: int) -> int:
     if num_iterations < 0:
         raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
     return num_iterations
+
+
+def checked_threads(threads: int) -> int:
+    """A number of threads as the user gave it.
+
+    Raises:
+      ValueError: not an integer, or less than 1.
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ValueError(f"the number of threads must be an integer of 1 or more, got {threads!r}")
+    return int(threads)
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
@@ -200,8 +212,10 @@ class CompiledSelfPlay:
     Attributes:
       game: the compiled game.
       local_rule, averaging, alternating, optimistic, exact_ties: how it is played.
+      threads: how many play it.
       reduction: what is iterated on instead of the whole game, or None.
-      memory: everything that iterations change, over the sequences of the reduction if there is one.
+      division: how that is divided among threads, or None.
+      memory: everything that iterations change, over the sequences of the division or of the reduction if there is one.
     """
 
     def __init__(
@@ -213,6 +227,7 @@ class CompiledSelfPlay:
         optimistic: float = 0.0,
         exact_ties: bool = True,
         reduction: Reduction | None = None,
+        threads: int = 1,
     ):
         self.game = game
         self.reduction = reduction
@@ -221,9 +236,16 @@ class CompiledSelfPlay:
         self.alternating = alternating
         self.optimistic = checked_weight(optimistic)
         self.exact_ties = exact_ties
+        self.threads = checked_threads(threads)
         self._played = game if reduction is None else reduction
-        rounding = self._played.rounding if exact_ties else None
-        self.memory = allocate_learner(self._played.num_sequences, rounding, game.num_players)
+        self.division = divide(self._played, self.threads) if self.threads > 1 else None
+        self._arrays = self._played if self.division is None else self.division
+        treeplexes = self._arrays.treeplex_arrays
+        num_sequences = int(treeplexes.sequence_start[-1])
+        rounding = np.zeros(num_sequences) if exact_ties else None
+        self.memory = allocate_learner(num_sequences, rounding, len(treeplexes.player_block) - 1)
+        if exact_ties:
+            self._write({"rounding": self._played.rounding})
         self._recall_strategies()
 
     @property
@@ -234,21 +256,44 @@ class CompiledSelfPlay:
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
-            _kernels.self_play(
-                self._played.treeplex_arrays,
-                self._played.payoff_arrays,
-                self.memory,
+            how = (
                 self.alternating,
                 self.optimistic or None,
                 self.averaging.first_averaged(self.game.num_players, self.alternating),
                 checked_discounts(self.local_rule, iterations),
                 self.averaging.weights(iterations),
             )
+            arrays = (self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.memory)
+            if self.division is None:
+                _kernels.self_play(*arrays, *how)
+            else:
+                with numba_threads(self.threads):
+                    _kernels.self_play_in_parts(*arrays, self.division.num_parts, *how)
 
     def remember(self) -> dict[str, np.ndarray]:
-        """The arrays of `memory` from which another session of the same game can go on; the session's own, not copies."""
+        """The arrays of `memory` from which another session of the same game can go on, whatever threads it has.
+
+        They may be the session's own, not copies.
+        """
         names = ["cumulative_regrets", "cumulative_policy", "iteration", *(["utility"] if self.optimistic else [])]
-        return {name: getattr(self.memory, name) for name in names}
+        return {name: self._read(name) for name in names}
+
+    def _read(self, name: str) -> np.ndarray:
+        """An array of `memory` as it is without a division."""
+        values = getattr(self.memory, name)
+        if self.division is None:
+            return values
+        return values[self.division.trunks if name == "iteration" else self.division.number]
+
+    def _write(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Sets arrays of `memory` to what `_read` would give."""
+        for name, values in saved.items():
+            if self.division is None:
+                getattr(self.memory, name)[:] = values
+            elif name == "iteration":
+                self.memory.iteration[:] = np.repeat(values, self.division.num_parts + 1)
+            else:
+                getattr(self.memory, name)[self.division.number] = values
 
     def restore(self, saved: Mapping[str, np.ndarray]) -> None:
         """Takes over what `remember` gave in another session of the same game; the current strategies follow from it.
@@ -256,46 +301,47 @@ class CompiledSelfPlay:
         Raises:
           ValueError: other arrays than `remember` gives, or of other shapes.
         """
-        if saved.keys() != self.remember().keys():
-            raise ValueError(f"expected arrays {list(self.remember())}, got {list(saved)}")
+        mine = self.remember()
+        if saved.keys() != mine.keys():
+            raise ValueError(f"expected arrays {list(mine)}, got {list(saved)}")
         for name, values in saved.items():
-            if values.shape != getattr(self.memory, name).shape:
-                raise ValueError(f"{name} has shape {values.shape}, expected {getattr(self.memory, name).shape}")
-        for name, values in saved.items():
-            getattr(self.memory, name)[:] = values
+            if values.shape != mine[name].shape:
+                raise ValueError(f"{name} has shape {values.shape}, expected {mine[name].shape}")
+        self._write(saved)
         self._recall_strategies()
 
     def _recall_strategies(self) -> None:
-        _kernels.recall_strategies(self._played.treeplex_arrays, self.memory, self.optimistic or None)
+        _kernels.recall_strategies(self._arrays.treeplex_arrays, self.memory, self.optimistic or None)
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
         """The same session without iterations and without reduction."""
-        return CompiledSelfPlay(self.game, self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        return CompiledSelfPlay(self.game, *how, threads=self.threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
         how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
-        return _resume, ((self.game, *how, self.reduction), self.remember())
+        return _resume, ((self.game, *how, self.reduction, self.threads), self.remember())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioural policies of all players, float64 (S,)."""
-        policy = self.memory.policy
+        policy = self._read("policy")
         return policy.copy() if self.reduction is None else self.reduction.policy(policy)
 
     def cumulative_regrets(self) -> np.ndarray:
         """The regret tables of all players, float64 (S,), in game units."""
-        regrets = self.memory.cumulative_regrets
+        regrets = self._read("cumulative_regrets")
         return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
 
     def rounding(self) -> np.ndarray:
         """What regrets must exceed to count, float64 (S,), in game units."""
-        rounding = self.memory.rounding
-        if rounding is None:
+        if not self.exact_ties:
             return np.zeros(self.game.num_sequences)
+        rounding = self._read("rounding")
         return rounding.copy() if self.reduction is None else self.reduction.regrets(rounding)
 
     def average_policy(self) -> np.ndarray:
         """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        policy, sums = np.ones(self.game.num_sequences), self.memory.cumulative_policy
+        policy, sums = np.ones(self.game.num_sequences), self._read("cumulative_policy")
         if self.reduction is not None:
             sums = self.reduction.sequence_form(sums)
         for player in range(self.game.num_players):
