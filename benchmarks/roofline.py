@@ -33,10 +33,11 @@ import spiel_cfrplus
 
 POKER = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,raiseSize=2 4,firstPlayer=1 1,maxRaises=2 2,"
-    "numSuits=2,numRanks={},numHoleCards=1,numBoardCards=0 1)"
+    "numSuits={},numRanks={},numHoleCards=1,numBoardCards=0 1)"
 )
 SCALING = {f"liars_dice, {sides} sides": f"liars_dice(dice_sides={sides})" for sides in (4, 5, 6, 7, 8)} | {
-    f"poker, {ranks} ranks": POKER.format(ranks) for ranks in (3, 5, 8, 13, 20, 26)
+    f"poker, {suits} suits, {ranks} ranks": POKER.format(suits, ranks)
+    for suits, ranks in ((2, 3), (2, 5), (2, 8), (2, 13), (3, 13), (4, 13))
 }
 FLAT = 3  # The time per payoff entry may differ by this factor.
 
