@@ -165,8 +165,8 @@ def measure(game: spiel_cfrplus.SequenceFormGame, reduce: bool, args: argparse.N
     solver.run(args.settle)
     memory, played = solver.self_play.memory, solver.reduction or game
     arrays = played.treeplex_arrays, played.payoff_arrays
-    seconds = least_seconds(solver.run, args.seconds)
     iteration = list(passes(*arrays, memory))
+    seconds = least_seconds(solver.run, args.seconds)
     result = {"reduced": reduce, "entries": len(arrays[1].entry_utility), "sequences": len(memory.reach)}
     result |= dataclasses.asdict(sum(iteration, Work(0, 0, 0))) | {"seconds": seconds, "memory": size_of(*arrays, memory)}
     if not args.scaling:
