@@ -1,4 +1,4 @@
-"""benchmarks/comparison.py as a user runs it, on one game and without a look at the times."""
+"""benchmarks/comparison.py and roofline.py as a user runs them, on one game and without a look at the times."""
 
 import json
 import pathlib
@@ -9,6 +9,7 @@ import venv
 import pyspiel
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "benchmarks" / "comparison.py"
+ROOFLINE = SCRIPT.with_name("roofline.py")
 
 
 def compare(*flags):
@@ -58,3 +59,31 @@ def test_a_pair_that_names_no_solver_is_an_error():
     code, output, errors = compare("--python", "regret=python")
     assert (code, output) == (2, "")
     assert "expected SOLVER=PATH" in errors
+
+
+def roofline(*flags):
+    """What roofline.py prints of Kuhn poker, its strategies uniform."""
+    command = [sys.executable, str(ROOFLINE), "--games", "kuhn_poker", "--settle=0", "--seconds=0.01", *flags]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_floor_of_kuhn_poker():
+    whole, reduced = json.loads(roofline("--json"))
+    assert [whole["reduced"], reduced["reduced"]] == [False, True]
+    # 30 ends, for each of two players an entry; 13 sequences and 7 infostates each, the empty ones included.
+    assert whole["entries"] == 60
+    assert whole["sequences"] == 26
+    # All 24 rows are reached. No utility is there yet, so that learning reads zeros only.
+    assert whole["indexed"] == (60 + 24) + 0 + 14
+    assert whole["operations"] == (2 * 60 + 24) + 0 + 26 + 2 * 26
+    gradient, learning = 2 * 8 * 26 + (4 + 4) * 24 + 12 * 60, 8 * 26 + 4 * 14
+    assert whole["bytes"] == gradient + learning + (16 * 26 + 8 * 14) + 24 * 26
+    assert whole["floor"] > 0
+
+
+def test_the_scaling_table_has_one_line_for_each_game():
+    lines = roofline("--scaling").splitlines()
+    assert lines[1].split()[:3] == ["kuhn_poker", "60", "26"]
+    assert lines[2].startswith("slowest / fastest per entry: 1.00")
