@@ -117,9 +117,10 @@ def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
     """
     start, stop = player_sequences(treeplexes, player)
     gradient[start:stop] = 0.0
+    num_opponents = payoffs.opponent_sequences.shape[1]
     for row in range(payoffs.player_block[player], payoffs.player_block[player + 1]):
-        opponent_reach = 1.0
-        for k in range(payoffs.opponent_sequences.shape[1]):
+        opponent_reach = reach[payoffs.opponent_sequences[row, 0]] if num_opponents > 0 else 1.0
+        for k in range(1, num_opponents):
             opponent_reach *= reach[payoffs.opponent_sequences[row, k]]
         if opponent_reach != 0.0:
             for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
@@ -193,18 +194,25 @@ def weight_of_regret(shares, s):
 
 
 @jit
-def read_ties(regret, change, rounding, s):
-    """A regret after its latest change, zero if it is within rounding; as it is if `rounding` is None.
+def allowance(rounding, s, change):
+    """How large a regret may be and still count as zero: rounding, if it is to be read so.
 
-    But what discounting has worn down to that, and the change adds less to, is left.
+    But what discounting has worn down to that, and the latest change adds less to, counts.
     """
-    if rounding is None:
-        return regret
-    return regret if abs(regret) > min(rounding[s], abs(change)) else 0.0
+    return 0.0 if rounding is None else min(rounding[s], abs(change))
 
 
 @jit
-def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor):
+def are_zero(values, start, stop):
+    """Whether all values at one infostate are zero."""
+    for s in range(start, stop):
+        if values[s] != 0.0:
+            return False
+    return True
+
+
+@jit
+def learn(treeplexes, player, learner, predictive, positive_factor, negative_factor, lasting):
     """Lecture 8, Algorithm 1, ObserveUtility, and what NextStrategy asks of the decision points, in one pass bottom-up.
 
     Turns the gradient in `learner.utility` into counterfactual values. The table of each decision point takes in its regrets;
@@ -214,6 +222,8 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
     Unless `predictive` is None, that is the strategy as if these regrets, times `predictive`, came once more (Farina, Kroer,
     Sandholm 2021, Algorithm 2); the tables that they would make are left in `learner.utility`. None is a type, so that each
     case is compiled on its own: a test inside the loops would cost a third of a small game's speed.
+
+    With `lasting`, see `is_lasting`, decision points where all utilities are zero, since nobody comes there, are passed over.
     """
     policy, utility, regrets, rounding = learner.policy, learner.utility, learner.cumulative_regrets, learner.rounding
     shares = treeplexes.shares
@@ -221,19 +231,37 @@ def learn(treeplexes, player, learner, predictive, positive_factor, negative_fac
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
         value = mean_utility(policy, utility, start, stop)
+        if lasting and value == 0.0 and are_zero(utility, start, stop):
+            continue
         utility[treeplexes.parent_sequence[j]] += value
         total = 0.0
         for s in range(start, stop):
             change = weight_of_regret(shares, s) * (utility[s] - value)
-            regret = read_ties(regrets[s] + change, change, rounding, s)
-            # Adding zero makes 0.0 of the -0.0 that a factor of 0 leaves.
-            regrets[s] = regret * (positive_factor if regret > 0.0 else negative_factor) + 0.0
-            if predictive is not None:
+            regret, tie = regrets[s] + change, allowance(rounding, s, change)
+            positive = regret * positive_factor if regret > tie else 0.0
+            negative = regret * negative_factor if regret < -tie else 0.0
+            regrets[s] = positive + negative
+            if predictive is None:
+                total += positive
+            else:
                 expected = predictive * change
-                utility[s] = read_ties(regrets[s] + expected, expected, rounding, s)
-            total += max(table[s], 0.0)
+                regret, tie = regrets[s] + expected, allowance(rounding, s, expected)
+                utility[s] = regret if abs(regret) > tie else 0.0
+                total += max(utility[s], 0.0)
         normalise(table, total, start, stop, policy, shares)
     learner.iteration[player] += 1
+
+
+@jit
+def is_lasting(predictive, discounts, t):
+    """Whether in iteration t tables that do not change, and the policies that follow from them, stay as they are.
+
+    So it is if nothing is predicted, positive regrets are not discounted, negative ones either not or to zero, and that has
+    happened to all of them before. The first iteration of a run does not count on it.
+    """
+    if predictive is not None or t == 0 or discounts[t, 0] != 1.0 or discounts[t - 1, 1] != discounts[t, 1]:
+        return False
+    return discounts[t, 1] == 0.0 or discounts[t, 1] == 1.0
 
 
 @jit
@@ -297,11 +325,12 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
     """
     num_players = treeplexes.player_block.size - 1
     for t in range(weights.size):
+        lasting = is_lasting(predictive, discounts, t)
         average_strategies(treeplexes, learner, first_averaged, 0, weights[t])
         for player in range(num_players):
             payoff_gradient(treeplexes, payoffs, player, learner.reach, learner.utility)
             positive, negative = discounts[t]
-            learn(treeplexes, player, learner, predictive, positive, negative)
+            learn(treeplexes, player, learner, predictive, positive, negative, lasting)
             if alternating:
                 sequence_form(treeplexes, player, learner.policy, learner.reach)
         if not alternating:
@@ -311,17 +340,17 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
 
 
 @jit_parallel
-def learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, factors, weight):
+def learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, factors, lasting, weight):
     """A player's `payoff_gradient` and `learn`, block by block; before, the strategy is averaged if `weight` is not zero."""
     payoff_gradient(treeplexes, payoffs, trunk, learner.reach, learner.utility)
     for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
         if weight != 0.0:
             average_strategy(treeplexes, part, learner, weight)
         payoff_gradient(treeplexes, payoffs, part, learner.reach, learner.utility)
-        learn(treeplexes, part, learner, predictive, factors[0], factors[1])
+        learn(treeplexes, part, learner, predictive, factors[0], factors[1], lasting)
     if weight != 0.0:
         average_strategy(treeplexes, trunk, learner, weight)
-    learn(treeplexes, trunk, learner, predictive, factors[0], factors[1])
+    learn(treeplexes, trunk, learner, predictive, factors[0], factors[1], lasting)
 
 
 @jit_parallel
@@ -346,10 +375,11 @@ def self_play_in_parts(treeplexes, payoffs, learner, num_parts, alternating, pre
       alternating, predictive, first_averaged, discounts, weights: see `self_play`.
     """
     for t in range(weights.size):
+        lasting = is_lasting(predictive, discounts, t)
         for player in range(first_averaged.size):
             trunk = player * (num_parts + 1)
             before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
-            learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, discounts[t], before)
+            learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, discounts[t], lasting, before)
             if alternating:
                 sequence_form_in_parts(treeplexes, learner, trunk, num_parts, after)
         if not alternating:

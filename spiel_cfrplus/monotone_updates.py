@@ -10,9 +10,10 @@ And (s'_a+ - s_a+) r_a >= 0 for each action (Lemma 4); the sum is s'+ . r >= 0, 
 Neither line asks what is negative in s', and neither minds a positive factor on s': both hold for discounted regret matching.
 
 >>> import pyspiel
->>> from spiel_cfrplus import CFRPlusSolver
->>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
->>> game, player = solver.game, solver.self_play.minimizers[0]
+>>> from spiel_cfrplus import compile_game
+>>> from spiel_cfrplus.regret_minimizers import CFR
+>>> game = compile_game(pyspiel.load_game("kuhn_poker"))
+>>> player = CFR(game.treeplexes[0])
 >>> old_policy, old_table = player.current_policy(), player.cumulative_regrets
 >>> opponents = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
 >>> gradient = game.payoff_gradient(0, opponents)

@@ -216,7 +216,7 @@ def test_learn(seed, factors, predictive, merged):
     size = num_sequences(treeplexes)
     learner = random_learner(rng, treeplexes)._replace(rounding=np.abs(rng.normal(size=size)) * 0.3)
     for player in range(2):
-        after = call(_kernels.learn, treeplexes, player, learner, predictive, *factors, writes=[2])[2]
+        after = call(_kernels.learn, treeplexes, player, learner, predictive, *factors, False, writes=[2])[2]
         root = own_sequences(treeplexes, player).start
         values, regrets, policy = learner.utility.copy(), learner.cumulative_regrets.copy(), learner.policy.copy()
         values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, learner.utility)
@@ -239,6 +239,35 @@ def test_learn(seed, factors, predictive, merged):
         assert after.iteration.tolist() == [6 if other == player else 5 for other in range(2)]
         for untouched in ("reach", "cumulative_policy"):
             assert np.array_equal(getattr(after, untouched), getattr(learner, untouched))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("negative", [0.0, 1.0])
+@pytest.mark.parametrize("merged", [True, False])
+def test_learning_where_nobody_comes_changes_nothing(seed, negative, merged):
+    rng = np.random.default_rng(seed)
+    treeplexes = random_treeplexes(rng, 1)
+    if merged:
+        treeplexes = treeplexes._replace(shares=random_shares(rng, treeplexes))
+    size = num_sequences(treeplexes)
+    regrets = rng.normal(size=size)
+    learner = random_learner(rng, treeplexes)._replace(
+        cumulative_regrets=np.maximum(regrets, 0) if negative == 0 else regrets, utility=rng.normal(size=size)
+    )
+    _kernels.recall_strategies(treeplexes, learner, None)
+    learner.utility[rng.random(size) < 2 / 3] = 0
+    everywhere, where_somebody_comes = (
+        call(_kernels.learn, treeplexes, 0, learner, None, 1.0, negative, lasting, writes=[2])[2] for lasting in (False, True)
+    )
+    np.testing.assert_equal(where_somebody_comes, everywhere)
+
+
+def test_when_what_does_not_change_may_be_passed_over():
+    # Not in the first iteration; nor with predictions, discounts, or just after the factors have changed.
+    discounts = np.array([[1, 0], [1, 0], [1, 1], [1, 1], [1, 0], [0.9, 0], [1, 0.5], [1, 0.5], [1, 0], [1, 0]])
+    lasting = [_kernels.is_lasting(None, discounts, t) for t in range(len(discounts))]
+    assert lasting == [False, True, False, True, False, False, False, False, False, True]
+    assert not any(_kernels.is_lasting(1.0, discounts, t) for t in range(len(discounts)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -501,7 +530,7 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
 assert counts["self_play"] == 2, counts  # with and without predictions
-assert {name for name, count in counts.items() if count > 1} <= {"self_play", "learn", "recall_strategies"}, counts
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "learn", "is_lasting", "recall_strategies"}, counts
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)
 

@@ -456,6 +456,28 @@ def test_iterations_are_the_same_doubles_however_they_are_divided(name, alternat
     assert tables(solvers[0]) == tables(solvers[1]) == tables(solvers[2])
 
 
+class Forgiving:
+    """Regret matching that becomes regret matching+ after ten iterations, and forgets its gains once."""
+
+    def discounts(self, iterations):
+        factors = np.ones((len(iterations), 2))
+        factors[iterations > 10, 1] = 0
+        factors[iterations == 30, 0] = 0.5
+        return factors
+
+
+@both_orders
+def test_factors_may_change_in_any_iteration(alternating):
+    game = compile_game(
+        pyspiel.load_game("turn_based_simultaneous_game(game=goofspiel(num_cards=4,imp_info=True,points_order=descending))")
+    )
+    solvers = [CFRSolver(game, alternating=alternating, local_rule=Forgiving(), reduce=False) for _ in range(2)]
+    solvers[0].run(60)
+    for _ in range(60):
+        solvers[1].run(1)  # in which nothing is passed over
+    assert tables(solvers[0]) == tables(solvers[1])
+
+
 def by_file(solver: CompiledSolver, folder: pathlib.Path) -> Solver:
     solver.save(folder / "solver.npz")
     return Solver.load(folder / "solver.npz", solver.game)

@@ -107,7 +107,7 @@ class CFR:
         checked = self.treeplex.checked_utility(utility)
         ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
         self._memory.utility[:] = checked
-        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative)
+        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative, False)
 
 
 class ComposedCFR:
