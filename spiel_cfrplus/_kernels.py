@@ -205,10 +205,9 @@ def allowance(rounding, s, change):
 @jit
 def are_zero(values, start, stop):
     """Whether all values at one infostate are zero."""
-    for s in range(start, stop):
-        if values[s] != 0.0:
-            return False
-    return True
+    while start < stop and values[start] == 0.0:
+        start += 1
+    return start == stop
 
 
 @jit

@@ -10,7 +10,8 @@ enough to iterate on. Two steps:
   sequences of one colour and have equally many sequences of each colour; sequences of one colour are followed by equally many
   infostates of each colour; and for sequences of one colour the payoffs, summed over the opponents' sequences of each colour,
   are equal. Grohe, Kersting, Mladenov and Selman (2014, "Dimension reduction via colour refinement") do this for linear
-  programs. It finds the symmetries that somebody who knows the game would name, and others.
+  programs. It finds the symmetries that somebody who knows the game would name, and others. Where it would merge less than a
+  tenth of the sequences, all are left as they are.
 
 A colour is one sequence of the reduced game. Where several actions of an infostate have one colour it means to play one of them
 at random. Such a sequence is as likely as they are together; so for regret matching its regret must weigh as much as theirs
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 
 # Gradients that differ by less, relative to the magnitudes summed in them, are equal.
 _ROUNDING = 2.0**-40
+# More colours than this, as a share of the sequences, are not worth merging: shares make an iteration up to a tenth slower.
+_MOST_COLOURS = 0.9
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -141,13 +144,16 @@ def reduce_game(game: SequenceFormGame) -> Reduction:
     offsets = np.array([own.start for own in game.player_slices], np.int32)
     whole = _Form(game.treeplex_arrays, game.payoff_sequences + offsets, game.payoffs)
     free, to_free, _ = _merge(whole, *_without_forced_moves(whole.treeplexes))
-    reduced, to_reduced, copies = _merge(free, *_refine(free))
+    payoff_arrays = free.payoff_arrays()
+    reduced, to_reduced, copies = _merge(free, *_refine(free.treeplexes, payoff_arrays))
     treeplexes = reduced.treeplexes
     choices = np.ones(len(copies))
     for player in range(game.num_players):
         _kernels.sequence_form(treeplexes, player, copies, choices)
-    # A sequence that means to pick one of several is that many times as likely as each: payoffs are per choice.
-    reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
+    if reduced is not free:
+        # A sequence that means to pick one of several is that many times as likely as each: payoffs are per choice.
+        reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
+        payoff_arrays = reduced.payoff_arrays()
     regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.shares is None else treeplexes.shares)
     num_actions = np.diff(whole.treeplexes.sequence_start)
     forced = np.repeat(num_actions == 1, num_actions)
@@ -155,7 +161,7 @@ def reduce_game(game: SequenceFormGame) -> Reduction:
     return Reduction(
         game=game,
         treeplex_arrays=treeplexes,
-        payoff_arrays=reduced.payoff_arrays(),
+        payoff_arrays=payoff_arrays,
         sequence_class=frozen(to_reduced[to_free], np.int32),
         copies=frozen(copies, np.float64),
         choices=frozen(choices, np.float64),
@@ -174,9 +180,11 @@ def _without_forced_moves(treeplexes: _kernels.TreeplexArrays) -> tuple[np.ndarr
     return np.flatnonzero(kept), stands_for
 
 
-def _refine(form: _Form) -> tuple[np.ndarray, np.ndarray]:
-    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,)."""
-    treeplexes, payoffs = form.treeplexes, form.payoff_arrays()
+def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays) -> tuple[np.ndarray, np.ndarray]:
+    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,).
+
+    Colours so many that merging would not pay are not refined to the end: each sequence has one of its own then.
+    """
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
@@ -192,6 +200,8 @@ def _refine(form: _Form) -> tuple[np.ndarray, np.ndarray]:
         labels = _label_runs(colour, gradient, _ROUNDING * magnitude)
         _reduction_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
         hashes, colour = np.unique(sequences, return_inverse=True)
+        if len(hashes) > _MOST_COLOURS * num_sequences:
+            return np.arange(num_infostates), np.arange(num_sequences)
         if len(hashes) == num_colours:
             return np.sort(np.unique(infostates, return_index=True)[1]), colour
         num_colours = len(hashes)

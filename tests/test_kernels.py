@@ -530,7 +530,8 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
 assert counts["self_play"] == 2, counts  # with and without predictions
-assert {name for name, count in counts.items() if count > 1} <= {"self_play", "learn", "is_lasting", "recall_strategies"}, counts
+twice = {"self_play", "learn", "is_lasting", "recall_strategies"}
+assert {name for name, count in counts.items() if count > 1} <= twice, counts
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)
 

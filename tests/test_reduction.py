@@ -154,7 +154,10 @@ def naive_classes(game: SequenceFormGame) -> list[Hashable]:
 @pytest.mark.parametrize("name", [*COMPARED])
 def test_the_partition_is_the_coarsest(name):
     game = compile_game(COMPARED[name]())
-    expected = naive_classes(game)
+    expected, free = naive_classes(game), game.num_sequences - game.reduction.forced.sum()
+    if len(set(expected)) > 0.9 * free:  # which is not worth merging
+        assert game.reduction.num_sequences == free
+        return
     found = game.reduction.sequence_class.tolist()
     # Equal partitions: each class of the one meets one class of the other.
     assert len(set(zip(expected, found, strict=True))) == len(set(expected)) == len(set(found)) == game.reduction.num_sequences
