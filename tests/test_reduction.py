@@ -251,6 +251,17 @@ def test_ties_of_symmetric_actions_stay_ties():
         assert solver.nash_conv() < 1e-12
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
+    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up, and after 10,000 iterations it is lost.
+    name = BATTLESHIP.replace("ship_sizes=[1]", "ship_sizes=[2]")
+    solver = CFRPlusSolver(games.scaled_game(pyspiel.load_game(name), unit))
+    solver.run(1_000)
+    early = solver.nash_conv()
+    solver.run(9_000)
+    assert 0 < solver.nash_conv() < early / 90 < unit * 1e-7
+
+
 # What callers may rely on.
 
 
