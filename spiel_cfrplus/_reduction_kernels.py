@@ -9,7 +9,8 @@ _HASH = numba.uint64
 
 @jit
 def scramble(x):
-    """A bijection of the 64-bit numbers that looks random (the finaliser of SplitMix64: Steele, Lea, Flood 2014)."""
+    """A bijection of the 64-bit numbers that looks random, at 0 too (SplitMix64: Steele, Lea, Flood 2014)."""
+    x += _HASH(0x9E3779B97F4A7C15)
     x = (x ^ (x >> _HASH(30))) * _HASH(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> _HASH(27))) * _HASH(0x94D049BB133111EB)
     return x ^ (x >> _HASH(31))

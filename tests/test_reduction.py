@@ -253,7 +253,7 @@ def test_ties_of_symmetric_actions_stay_ties():
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
-    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up, and after 10,000 iterations it is lost.
+    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up, and it is lost after 10,000 iterations.
     name = BATTLESHIP.replace("ship_sizes=[1]", "ship_sizes=[2]")
     solver = CFRPlusSolver(games.scaled_game(pyspiel.load_game(name), unit))
     solver.run(1_000)
@@ -329,7 +329,9 @@ def test_theory_checks_hold_on_a_reduced_run():
     assert {finding.statement for finding in checks.report()} >= {THEOREM_6}
 
 
-@pytest.mark.parametrize("make", [lambda: games.matrix_game([[0, 0], [0, 0]]), games.lone_player_game, games.zero_chance_game])
+@pytest.mark.parametrize(
+    "make", [lambda: games.matrix_game([[0, 0], [0, 0], [0, 0]]), games.lone_player_game, games.zero_chance_game]
+)
 def test_odd_games(make):
     game = compile_game(make())
     solver = CFRPlusSolver(game, reduce=True)
@@ -337,3 +339,18 @@ def test_odd_games(make):
     plain = CFRPlusSolver(game, reduce=False)
     plain.run(10)
     np.testing.assert_allclose(solver.average_profile().probabilities, plain.average_profile().probabilities, atol=1e-12)
+    np.testing.assert_allclose(solver.current_profile().probabilities, plain.current_profile().probabilities, atol=1e-12)
+
+
+def test_where_nothing_is_to_be_gained_infostates_are_told_apart_by_their_actions():
+    # Player 0 has two actions or three, as chance has it; each infostate becomes one with a single sequence.
+    def turn(key, num_actions):
+        return Turn(
+            0, key, {action: Turn(1, f"after {key}", {0: End([0, 0]), 1: End([0, 0])}) for action in range(num_actions)}
+        )
+
+    game = compile_game(games.efg_game(Chance([0.5, 0.5], [turn("two", 2), turn("three", 3)])))
+    assert (game.reduction.num_infostates, game.reduction.num_sequences) == (3, 5)
+    solver = CFRPlusSolver(game, reduce=True)
+    solver.run(3)
+    assert solver.current_profile().of_player(0).tolist() == pytest.approx([1, 1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
