@@ -253,7 +253,7 @@ def test_ties_of_symmetric_actions_stay_ties():
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
-    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up, and it is lost after 10,000 iterations.
+    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up and loses it by t = 10,000.
     name = BATTLESHIP.replace("ship_sizes=[1]", "ship_sizes=[2]")
     solver = CFRPlusSolver(games.scaled_game(pyspiel.load_game(name), unit))
     solver.run(1_000)
