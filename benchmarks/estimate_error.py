@@ -4,6 +4,7 @@ The games are those of docs/games.md, where their histories were counted by walk
 with several seeds, of which the package uses the first, relative to the count, and seconds of the processor for one of them.
 """
 
+import argparse
 import importlib
 import pathlib
 import re
@@ -21,7 +22,8 @@ SEEDS = range(5)
 
 
 def main() -> None:
-    """Estimates and prints."""
+    """Reads the command line, estimates and prints."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     importlib.import_module("open_spiel.python.games")
     rows, worst, slowest = [], 0.0, 0.0
     for name, histories in ROW.findall(PAGE.read_text()):

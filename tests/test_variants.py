@@ -567,7 +567,9 @@ def test_what_is_no_local_rule_is_refused(rule):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule)
 
 
-@pytest.mark.parametrize("factors", [[[np.nan, 0.0]], [[1.0]], [[np.inf, 1.0]], [1.0, 0.0]], ids=str)
+@pytest.mark.parametrize(
+    "factors", [[[np.nan, 0.0]], [[1.0]], [[np.inf, 1.0]], [1.0, 0.0], [[1.0, -1.0]], [[-0.5, 0.0]]], ids=str
+)
 def test_factors_that_make_no_sense_are_refused(factors):
     class Rule:
         def discounts(self, iterations):

@@ -30,11 +30,13 @@ def checked_discounts(rule: LocalRule, iterations: np.ndarray) -> np.ndarray:
     """The factors of `rule`, float64 (T, 2).
 
     Raises:
-      ValueError: they have another shape, or are not finite.
+      ValueError: they have another shape, or are negative or not finite.
     """
     factors = np.asarray(rule.discounts(iterations), np.float64)
-    if factors.shape != (len(iterations), 2) or not np.isfinite(factors).all():
-        raise ValueError(f"{rule!r} gave no two finite factors for each of {len(iterations)} iterations: {factors!r}")
+    if factors.shape != (len(iterations), 2) or not np.all((factors >= 0) & (factors < np.inf)):
+        raise ValueError(
+            f"{rule!r} gave no two finite factors of 0 or more for each of {len(iterations)} iterations: {factors!r}"
+        )
     return factors
 
 
