@@ -244,7 +244,7 @@ def test_bounds_that_are_not_proved_are_infinite():
         def discounts(self, iterations):
             return np.tile(self.factors, (len(iterations), 1))
 
-    for factors in ((2.0, 0.0), (1.0, 2.0), (-0.5, 0.0)):
+    for factors in ((2.0, 0.0), (1.0, 2.0)):
         minimizer = SimplexRegretMatching(2, Inflated(*factors))
         play(minimizer, [1.0, 0.0], [0.0, 1.0])
         assert minimizer.regret_bound == math.inf
