@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from contenders import CONTENDERS
-from timing import seconds_per_repetition
+from timing import game_string, positive, seconds_per_repetition
 
 CONTENDERS_FILE = str(pathlib.Path(__file__).with_name("contenders.py"))
 OURS = ("spiel_cfrplus", "spiel_cfrplus_reduced")
@@ -286,7 +286,13 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def main() -> None:
     """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--games", nargs="+", default=list(GAMES), help=f"names ({', '.join(GAMES)}) or strings for pyspiel")
+    parser.add_argument(
+        "--games",
+        nargs="+",
+        type=lambda name: name if name in GAMES else game_string(name),
+        default=list(GAMES),
+        help=f"names ({', '.join(GAMES)}) or strings for pyspiel",
+    )
     parser.add_argument("--solvers", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS), help="default: all")
     parser.add_argument(
         "--python",
@@ -299,7 +305,9 @@ def main() -> None:
     parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="default: both")
     parser.add_argument("--settle", type=int, default=300, help="iterations before the timed ones (default: %(default)s)")
     parser.add_argument("--blocks", type=int, default=7, help="timed blocks for each solver (default: %(default)s)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds for each step of each process (default: %(default)s)")
+    parser.add_argument(
+        "--limit", type=positive, default=120, help="seconds for each step of each process (default: %(default)s)"
+    )
     parser.add_argument("--json", metavar="FILE", help="write all numbers there, too; after each game")
     args = parser.parse_args()
     pythons = dict.fromkeys(args.solvers, sys.executable)

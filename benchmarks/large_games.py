@@ -24,6 +24,7 @@ from typing import Any
 
 import pyspiel
 from compile_cost import peak_megabytes
+from timing import game_string
 
 import spiel_cfrplus
 from spiel_cfrplus import size_estimate
@@ -152,7 +153,7 @@ def print_markdown(results: Iterable[dict[str, Any]]) -> None:
 def main() -> None:
     """Reads the command line, measures and prints JSON, one line for each game."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("games", nargs="*", default=GAMES, help="as pyspiel.load_game takes them")
+    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="as pyspiel.load_game takes them")
     parser.add_argument("--nash_conv", type=float, default=1e-3, help="solve to this (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=60.0, help="or for so long (default: %(default)s)")
     parser.add_argument("--processes", type=int, default=1, help="to walk in (default: %(default)s)")

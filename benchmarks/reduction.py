@@ -10,7 +10,7 @@ import json
 import math
 
 import pyspiel
-from timing import print_table, seconds_of, seconds_per_repetition, use_one_core
+from timing import game_string, print_table, seconds_of, seconds_per_repetition, use_one_core
 
 import spiel_cfrplus
 
@@ -53,7 +53,7 @@ def measure(name: str, warm_up: int) -> dict[str, object]:
 def main() -> None:
     """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("games", nargs="*", default=GAMES, help="as pyspiel.load_game takes them")
+    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="as pyspiel.load_game takes them")
     parser.add_argument("--warm-up", type=int, default=300, help="iterations before the timing (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()

@@ -27,7 +27,7 @@ import numba
 import numpy as np
 import pyspiel
 from comparison import GAMES
-from timing import print_table, use_one_core
+from timing import game_string, print_table, use_one_core
 
 import spiel_cfrplus
 
@@ -200,17 +200,27 @@ def print_scaling(results: list[dict[str, Any]]) -> None:
     print(f"slowest / fastest per entry: {max(per_entry) / min(per_entry):.2f} (at most {FLAT})")
 
 
+def _named_games() -> dict[str, str]:
+    return {name: string for name, (string, _) in GAMES.items()} | SCALING
+
+
+def _named_or_string(name: str) -> str:
+    return name if name in _named_games() else game_string(name)
+
+
 def main() -> None:
     """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scaling", action="store_true", help="time per payoff entry, not reduced, from 1e4 to 1e7 entries")
-    parser.add_argument("--games", nargs="+", help=f"names ({', '.join([*GAMES, *SCALING])}) or strings for pyspiel")
+    parser.add_argument(
+        "--games", nargs="+", type=_named_or_string, help=f"names ({', '.join([*GAMES, *SCALING])}) or strings for pyspiel"
+    )
     parser.add_argument("--settle", type=int, default=300, help="iterations before the timed ones (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement, about (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
     use_one_core()
-    games = {name: string for name, (string, _) in GAMES.items()} | SCALING
+    games = _named_games()
     results = []
     for name in args.games or (SCALING if args.scaling else GAMES):
         game = spiel_cfrplus.compile_game(pyspiel.load_game(games.get(name, name)))

@@ -1,13 +1,32 @@
-"""What the benchmarks share: one core, blocks that take turns, medians, plain tables."""
+"""What the benchmarks share: arguments, one core, blocks that take turns, medians, plain tables."""
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+
+def game_string(name: str) -> str:
+    """An argument: what `pyspiel.load_game` takes."""
+    import pyspiel  # not by everybody who imports this module: some start-ups are measured
+
+    try:
+        pyspiel.load_game(name)
+    except (pyspiel.SpielError, RuntimeError) as error:
+        raise argparse.ArgumentTypeError(f"pyspiel cannot load {name!r}") from error
+    return name
+
+
+def positive(text: str) -> float:
+    """An argument: a number above 0."""
+    if not 0 < (number := float(text)) < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return number
 
 
 def use_one_core() -> None:

@@ -1,4 +1,4 @@
-"""Every compiled function of the package: the passes of CFR over flat arrays.
+"""The passes of CFR over flat arrays, compiled; and how functions of this package are compiled.
 
 Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence; p's infostates
 are contiguous and begin with p's *root*, the infostate with one action that the CFR+ paper assumes at the start of the game
@@ -11,7 +11,6 @@ costs up to half the speed of these loops. Numbers are float64. No kernel alloca
 Sums run in index order without fastmath, so results do not depend on the machine.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -36,9 +35,6 @@ def jit(function: Callable[..., Any], *, parallel: bool = False) -> Callable[...
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # neither the package's folder nor a user's cache can be written
         return numba.njit(**options)(function)
-
-
-jit_parallel = functools.partial(jit, parallel=True)
 
 
 class TreeplexArrays(NamedTuple):
@@ -338,55 +334,6 @@ def self_play(treeplexes, payoffs, learner, alternating, predictive, first_avera
         average_strategies(treeplexes, learner, first_averaged, 1, weights[t])
 
 
-@jit_parallel
-def learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, factors, lasting, weight):
-    """A player's `payoff_gradient` and `learn`, block by block; before, the strategy is averaged if `weight` is not zero."""
-    payoff_gradient(treeplexes, payoffs, trunk, learner.reach, learner.utility)
-    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
-        if weight != 0.0:
-            average_strategy(treeplexes, part, learner, weight)
-        payoff_gradient(treeplexes, payoffs, part, learner.reach, learner.utility)
-        learn(treeplexes, part, learner, predictive, factors[0], factors[1], lasting)
-    if weight != 0.0:
-        average_strategy(treeplexes, trunk, learner, weight)
-    learn(treeplexes, trunk, learner, predictive, factors[0], factors[1], lasting)
-
-
-@jit_parallel
-def sequence_form_in_parts(treeplexes, learner, trunk, num_parts, weight):
-    """A player's `sequence_form`, block by block; then it is averaged if `weight` is not zero."""
-    sequence_form(treeplexes, trunk, learner.policy, learner.reach)
-    if weight != 0.0:
-        average_strategy(treeplexes, trunk, learner, weight)
-    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
-        sequence_form(treeplexes, part, learner.policy, learner.reach)
-        if weight != 0.0:
-            average_strategy(treeplexes, part, learner, weight)
-
-
-@jit
-def self_play_in_parts(treeplexes, payoffs, learner, num_parts, alternating, predictive, first_averaged, discounts, weights):
-    """`self_play` with several threads, to the same doubles.
-
-    Args:
-      treeplexes, payoffs, learner: of a game with trunks and parts as players, see `division`.
-      num_parts: of each player.
-      alternating, predictive, first_averaged, discounts, weights: see `self_play`.
-    """
-    for t in range(weights.size):
-        lasting = is_lasting(predictive, discounts, t)
-        for player in range(first_averaged.size):
-            trunk = player * (num_parts + 1)
-            before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
-            learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, discounts[t], lasting, before)
-            if alternating:
-                sequence_form_in_parts(treeplexes, learner, trunk, num_parts, after)
-        if not alternating:
-            for player in range(first_averaged.size):
-                after = 0.0 if first_averaged[player] == 0 else weights[t]
-                sequence_form_in_parts(treeplexes, learner, player * (num_parts + 1), num_parts, after)
-
-
 @jit
 def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best_response_values):
     """Expected utilities of all players under `policy`, and what each would earn by a best response to the others.
@@ -406,97 +353,3 @@ def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best
             values[player] += reach[s] * utility[s]
         best_response(treeplexes, player, utility, response)
         best_response_values[player] = utility[start]
-
-
-@jit
-def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence):
-    """Follows every player's last sequence down a game tree in preorder and finds each infostate's parent sequence.
-
-    Args:
-      parent, actor, infostate: arrays of a `GameTree`, H histories.
-      first_sequence: int64 (I,), the number of the first sequence of each infostate.
-      last_sequence: int32 (H, n), row 0 holds the empty sequences on entry; all rows are filled.
-      num_children: int32 (H,), zeros on entry.
-      parent_sequence: int32 (I,), -1 on entry.
-
-    Returns:
-      The first decision history whose player's last sequence differs from that of an earlier history of the same infostate
-      (no perfect recall; the pass stops there), or -1.
-    """
-    for h in range(parent.size):
-        if h > 0:
-            above = parent[h]
-            last_sequence[h] = last_sequence[above]
-            if actor[above] >= 0:
-                last_sequence[h, actor[above]] = first_sequence[infostate[above]] + num_children[above]
-            num_children[above] += 1
-        if actor[h] >= 0:
-            last = last_sequence[h, actor[h]]
-            if parent_sequence[infostate[h]] == -1:
-                parent_sequence[infostate[h]] = last
-            elif parent_sequence[infostate[h]] != last:
-                return h
-    return -1
-
-
-@jit
-def find_repeated_infostate(infostate, subtree_end, latest):
-    """The first history in preorder with an ancestor in its own infostate, or -1. `latest` is int64 (I,), -1 on entry."""
-    for h in range(infostate.size):
-        if infostate[h] >= 0:
-            # Of the earlier histories of the infostate only the latest can have h below it, or an earlier one was found.
-            before = latest[infostate[h]]
-            if before >= 0 and subtree_end[before] > h:
-                return h
-            latest[infostate[h]] = h
-    return -1
-
-
-@jit
-def chance_reach(parent, chance_probability, reach):
-    """The product of chance probabilities on the path to each history; `reach` is float64 (H,)."""
-    reach[0] = 1.0
-    for h in range(1, parent.size):
-        reach[h] = reach[parent[h]] * chance_probability[h]
-
-
-@jit
-def add_to_parents(parent, total):
-    """Bottom-up in a tree in preorder: adds each node's total to its parent's. Ones become subtree sizes."""
-    for node in range(parent.size - 1, 0, -1):
-        total[parent[node]] += total[node]
-
-
-@jit
-def leader(above, node):
-    """Where `above` leads from the node; the way is shortened (union-find with path halving)."""
-    while above[node] != node:
-        above[node] = above[above[node]]
-        node = above[node]
-    return node
-
-
-@jit
-def unite_subtrees(payoffs, infostate_of_entry, in_trunk, above):
-    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of trunks.
-
-    Args:
-      payoffs: `PayoffArrays`.
-      infostate_of_entry: int64 (E,).
-      in_trunk: bool (J,).
-      above: int64 (J,), leads from each infostate to the first one of its subtree on entry.
-    """
-    for row in range(payoffs.entry_start.size - 1):
-        common = -1
-        for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
-            if not in_trunk[infostate_of_entry[entry]]:
-                first = leader(above, infostate_of_entry[entry])
-                common = first if common < 0 else common
-                above[first] = common
-
-
-@jit
-def add_parents(parent, total):
-    """Top-down in a tree in preorder: adds the parent's total to each node's, so that steps become sums along paths."""
-    for node in range(1, parent.size):
-        total[node] += total[parent[node]]

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
-from spiel_cfrplus.self_play import checked_count, next_strategy
+from spiel_cfrplus.self_play import next_strategy
 from spiel_cfrplus.sequence_form import SequenceFormGame
 
 

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numba
 import numpy as np
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _division_kernels, _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def divide(played: SequenceFormGame | Reduction, num_parts: int) -> Division:
     share = (np.bincount(player, work) / num_parts)[player]
     in_trunk, subtree = _cut(parent, work, share / _SUBTREES_IN_PART)
     group = subtree.copy()
-    _kernels.unite_subtrees(payoffs, paid, in_trunk, group)
+    _division_kernels.unite_subtrees(payoffs, paid, in_trunk, group)
     group = _leaders(group)
     together = np.where(np.bincount(group, work, len(group))[group] <= share / 2, group, subtree)
     block = player * (num_parts + 1)
@@ -141,7 +141,7 @@ def _cut(parent: np.ndarray, work: np.ndarray, most: np.ndarray) -> tuple[np.nda
     """
     itself = np.arange(len(parent))
     below = work.copy()
-    _kernels.add_to_parents(parent, below)
+    _tree_kernels.add_to_parents(parent, below)
     in_trunk = ((below > most) & (below > work)) | (parent == itself)
     return in_trunk, _leaders(np.where(in_trunk | in_trunk[parent], itself, parent))
 

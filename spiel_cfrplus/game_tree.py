@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfrplus import _kernels, _tree_kernels
+from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.parallel_walk import walk_whole_game
@@ -230,7 +230,7 @@ class GameTree(Immutable):
     def subtree_end(self) -> np.ndarray:
         """One past the last history below each history, int64 (H,): the subtree of h is `h : subtree_end[h]`."""
         sizes = np.ones(self.num_histories, np.int64)
-        _kernels.add_to_parents(self.parent, sizes)
+        _tree_kernels.add_to_parents(self.parent, sizes)
         return frozen(np.arange(self.num_histories) + sizes, np.int64)
 
     @functools.cached_property

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus._counts import one_or_more
 from spiel_cfrplus.game_checks import why_string_is_not_enough
 from spiel_cfrplus.progress import progress_bar
 from spiel_cfrplus.roots import History, replay
@@ -48,9 +49,7 @@ def walk_whole_game(
       ValueError: see `GameTree.from_game`. What a part is refused for is found again by a walk in this process, so that it is
         said as there.
     """
-    if processes < 1:
-        raise ValueError(f"a walk needs at least one process, got processes={processes}")
-    if processes > 1:
+    if one_or_more(processes, "processes") > 1:
         _check_can_be_shared(game)
         cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _LEAST_ROOTS_PER_PART)
         numbers = np.array_split(np.arange(len(roots)), processes * _PARTS_PER_PROCESS)

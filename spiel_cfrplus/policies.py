@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.sequence_form import SequenceFormGame
@@ -243,7 +243,7 @@ def _ranks_by_text(tree: GameTree) -> np.ndarray:
     first_sibling = np.searchsorted(tree.parent[by_parent], tree.parent[by_parent])
     ranks = np.empty(tree.num_histories, np.int64)
     ranks[by_parent] = 1 + before - before[first_sibling]
-    _kernels.add_parents(tree.parent, ranks)
+    _tree_kernels.add_parents(tree.parent, ranks)
     return ranks
 
 

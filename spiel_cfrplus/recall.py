@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus.game_tree import NO_PARENT, GameTree
 
 _UNKNOWN = -1
@@ -41,7 +41,7 @@ def trace_sequences(tree: GameTree) -> tuple[np.ndarray, np.ndarray]:
     last_sequence = np.zeros((tree.num_histories, tree.num_players), np.int32)
     parent_sequence = np.full(tree.num_infostates, _UNKNOWN, np.int32)
     num_children = np.zeros(tree.num_histories, np.int32)
-    conflict = _kernels.trace_sequences(
+    conflict = _tree_kernels.trace_sequences(
         tree.parent, tree.actor, tree.infostate, first_sequence, last_sequence, num_children, parent_sequence
     )
     if conflict >= 0:
@@ -52,7 +52,7 @@ def trace_sequences(tree: GameTree) -> tuple[np.ndarray, np.ndarray]:
 def _raise_recall_error(tree: GameTree, history: int) -> NoReturn:
     """Says what the player to move at `history` has forgotten, compared with the first history of the same infostate."""
     latest = np.full(tree.num_infostates, _UNKNOWN, np.int64)
-    repeated = _kernels.find_repeated_infostate(tree.infostate, tree.subtree_end, latest)
+    repeated = _tree_kernels.find_repeated_infostate(tree.infostate, tree.subtree_end, latest)
     if repeated >= 0:
         raise AbsentMindedError(
             f"{_place(tree, repeated)} has met the same infostate before on this path (absent-mindedness); let "

@@ -13,13 +13,13 @@ With simultaneous updates all players observe before any of them moves on. `Self
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _division_kernels, _kernels
+from spiel_cfrplus._counts import checked_count, one_or_more
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.division import divide, numba_threads
 from spiel_cfrplus.reduction import Reduction
@@ -32,29 +32,6 @@ from spiel_cfrplus.sequence_form import SequenceFormGame
 # microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
-
-
-def checked_count(num_iterations: int) -> int:
-    """A number of iterations as the user gave it.
-
-    Raises:
-      TypeError, ValueError: not an integer, or negative.
-    """
-    num_iterations = operator.index(num_iterations)
-    if num_iterations < 0:
-        raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
-    return num_iterations
-
-
-def checked_threads(threads: int) -> int:
-    """A number of threads as the user gave it.
-
-    Raises:
-      ValueError: not an integer, or less than 1.
-    """
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ValueError(f"the number of threads must be an integer of 1 or more, got {threads!r}")
-    return int(threads)
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
@@ -236,7 +213,7 @@ class CompiledSelfPlay:
         self.alternating = alternating
         self.optimistic = checked_weight(optimistic)
         self.exact_ties = exact_ties
-        self.threads = checked_threads(threads)
+        self.threads = one_or_more(threads, "threads")
         self._played = game if reduction is None else reduction
         self.division = divide(self._played, self.threads) if self.threads > 1 else None
         self._arrays = self._played if self.division is None else self.division
@@ -268,7 +245,7 @@ class CompiledSelfPlay:
                 _kernels.self_play(*arrays, *how)
             else:
                 with numba_threads(self.threads):
-                    _kernels.self_play_in_parts(*arrays, self.division.num_parts, *how)
+                    _division_kernels.self_play_in_parts(*arrays, self.division.num_parts, *how)
 
     def remember(self) -> dict[str, np.ndarray]:
         """The arrays of `memory` from which another session of the same game can go on, whatever threads it has.

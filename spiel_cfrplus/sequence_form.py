@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
@@ -257,7 +257,7 @@ def _compile(tree: GameTree) -> SequenceFormGame:
 
 def _chance_reach_of_ends(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
-    _kernels.chance_reach(tree.parent, tree.chance_probability, reach)
+    _tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
     return reach[tree.terminal]
 
 

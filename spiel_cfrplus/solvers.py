@@ -21,6 +21,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus import checkpoint
+from spiel_cfrplus._counts import checked_count, one_or_more
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.division import Division
@@ -35,7 +36,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatching,
     RegretMatchingPlus,
 )
-from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count, checked_threads, work_of_iteration
+from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, work_of_iteration
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.warm_start import experience
 
@@ -232,7 +233,7 @@ class CompiledSolver(Solver):
         rule = self.local_rule if local_rule is None else local_rule
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
-        threads = checked_threads(threads)
+        threads = one_or_more(threads, "threads")
         game = compile_game(game)
         reduction = checked_reduction(game, reduce)
         session = CompiledSelfPlay(game, rule, averaging, alternating, self.optimistic, bool(exact_ties), reduction, threads)

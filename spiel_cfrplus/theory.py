@@ -45,12 +45,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.monotone_updates import Update, at_infostates, lemma_2, theorem_5, theorem_6
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.regret_minimizers.cfr import CFR
-from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, checked_count
+from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay
 from spiel_cfrplus.solvers import Solver
 from spiel_cfrplus.treeplex import EMPTY_SEQUENCE, Treeplex
 

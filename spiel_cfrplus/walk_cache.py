@@ -1,6 +1,6 @@
 """Walks on disk: a game that was walked once is read the next time.
 
-What is kept is a `WalkRecord`, some 12 bytes for each history; the tree and the sequence form are derived anew. A record is an
+What is kept is a `WalkRecord`, some 16 bytes for each history; the tree and the sequence form are derived anew. A record is an
 uncompressed `.npz` archive of arrays and a JSON text; reading one executes nothing that it contains. Its name holds the game's
 short name and a digest of what it depends on: the game's string, all its parameters, the version of OpenSpiel and `FORMAT`.
 
@@ -83,8 +83,11 @@ def kept_tree(
 
     Raises:
       OSError: the directory cannot be made, read or written; this is found out before the walk.
+      ValueError: the directory has no name.
       TypeError, ValueError: as for `GameTree.from_game`.
     """
+    if not os.fspath(directory):
+        raise ValueError("cache needs the name of a directory")
     check_game(game)
     reason = why_string_is_not_enough(game)
     if reason is not None:

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.recall import trace_sequences
@@ -94,7 +94,7 @@ def counterfactual_ranges(profile: StrategyProfile) -> np.ndarray:
     tree = profile.game.tree
     last_sequence, _ = trace_sequences(tree)
     chance_reach = np.empty(tree.num_histories)
-    _kernels.chance_reach(tree.parent, tree.chance_probability, chance_reach)
+    _tree_kernels.chance_reach(tree.parent, tree.chance_probability, chance_reach)
     reach_of = [
         (profile.sequence_form(player) + treeplex.sequence_form(treeplex.uniform_policy()))[last_sequence[:, player]] / 2
         for player, treeplex in enumerate(profile.game.treeplexes)

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 import pytest
 
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import frozen
 from spiel_cfrplus._kernels import INDEX, LearnerArrays, PayoffArrays, TreeplexArrays
 
@@ -424,12 +424,12 @@ def test_sums_and_products_along_paths(seed):
     parent = random_parents(rng, 40)
     paths = [path(parent, node) for node in range(40)]
     probability = frozen(rng.random(40), np.float64)
-    *_, reach = call(_kernels.chance_reach, parent, probability, np.full(40, np.nan), writes=[2])
+    *_, reach = call(_tree_kernels.chance_reach, parent, probability, np.full(40, np.nan), writes=[2])
     assert close(reach, [math.prod(probability[node] for node in nodes[1:]) for nodes in paths])
     numbers = rng.integers(1, 9, size=40)
-    *_, below = call(_kernels.add_to_parents, parent, numbers, writes=[1])
+    *_, below = call(_tree_kernels.add_to_parents, parent, numbers, writes=[1])
     assert below.tolist() == [sum(numbers[n] for n in range(40) if node in paths[n]) for node in range(40)]
-    *_, above = call(_kernels.add_parents, parent, numbers, writes=[1])
+    *_, above = call(_tree_kernels.add_parents, parent, numbers, writes=[1])
     assert above.tolist() == [sum(numbers[nodes]) for nodes in paths]
 
 
@@ -459,7 +459,7 @@ def test_trace_sequences_finds_each_players_last_sequence(seed):
     arguments = (parent, actor, frozen(infostate, np.int32), np.array(first_sequence))
     last, children = np.full((60, 2), 0, np.int32), np.zeros(60, np.int32)
     parents = np.full(len(seen), -1, np.int32)
-    *_, last, children, parents = call(_kernels.trace_sequences, *arguments, last, children, parents, writes=[4, 5, 6])
+    *_, last, children, parents = call(_tree_kernels.trace_sequences, *arguments, last, children, parents, writes=[4, 5, 6])
 
     def sequence(past: tuple) -> int:
         return first_sequence[past[-1][0]] + past[-1][1] if past else 0
@@ -475,7 +475,7 @@ def test_trace_sequences_returns_where_recall_fails():
     parent, actor = frozen([-1, 0, 0, 1, 2], np.int32), frozen([0, 0, 0, -4, -4], np.int8)
     arguments = (parent, actor, frozen([0, 1, 1, -1, -1], np.int32), np.array([1, 3]))
     memory = (np.zeros((5, 1), np.int32), np.zeros(5, np.int32), np.full(2, -1, np.int32))
-    assert _kernels.trace_sequences(*arguments, *memory) == 2
+    assert _tree_kernels.trace_sequences(*arguments, *memory) == 2
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -486,7 +486,7 @@ def test_find_repeated_infostate_finds_the_first_history_below_its_like(seed):
     paths = [path(parent, node) for node in range(40)]
     ends = np.array([1 + max(n for n in range(40) if node in paths[n]) for node in range(40)])
     repeated = [n for n in range(40) if infostate[n] >= 0 and infostate[n] in infostate[paths[n][:-1]]]
-    found = _kernels.find_repeated_infostate(infostate, frozen(ends, np.int64), np.full(25, -1))
+    found = _tree_kernels.find_repeated_infostate(infostate, frozen(ends, np.int64), np.full(25, -1))
     assert found == (repeated[0] if repeated else -1)
 
 
@@ -494,9 +494,9 @@ def test_find_repeated_infostate_finds_the_first_history_below_its_like(seed):
 
 PRELUDE = """
 import numba, pyspiel, spiel_cfrplus
-from spiel_cfrplus import _kernels
+from spiel_cfrplus import _kernels, _tree_kernels
 def signatures():
-    kernels = {name: value for name, value in vars(_kernels).items() if hasattr(value, "signatures")}
+    kernels = {name: value for name, value in (vars(_kernels) | vars(_tree_kernels)).items() if hasattr(value, "signatures")}
     # A constant in a call between kernels is a type of its own, though nothing that a game could vary.
     types = lambda kernel: {tuple(map(numba.types.unliteral, signature)) for signature in kernel.signatures}
     return {name: len(types(kernel)) for name, kernel in kernels.items()}

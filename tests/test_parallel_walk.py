@@ -85,9 +85,9 @@ def test_a_game_that_is_walked_in_processes_compiles_to_the_same(only_in_parts, 
     assert shared.tree.num_histories == 1147
 
 
-@pytest.mark.parametrize("processes", [0, -2])
+@pytest.mark.parametrize("processes", [0, -2, 1.5, "2", None, True])
 def test_there_is_at_least_one_process(processes):
-    with pytest.raises(ValueError, match=f"at least one process, got processes={processes}"):
+    with pytest.raises(ValueError, match=f"the number of processes must be an integer of 1 or more, got {processes!r}"):
         compile_game(LIARS, processes=processes)
 
 

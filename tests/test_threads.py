@@ -16,7 +16,7 @@ import pytest
 from games import GAMES
 from test_reduction import COMPARED, RANDOM
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, _kernels, compile_game, self_play
+from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, _division_kernels, compile_game, self_play
 from spiel_cfrplus.division import Division, divide
 from spiel_cfrplus.solvers import CompiledSolver
 
@@ -203,7 +203,7 @@ def test_an_interrupt_falls_between_two_iterations(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
     solver, undisturbed = CFRPlusSolver(game, threads=2), CFRPlusSolver(game)
     monkeypatch.setattr(self_play, "_WORK_PER_CALL", 4 * self_play.work_of_iteration(solver.reduction))
-    calls, kernel = [], _kernels.self_play_in_parts
+    calls, kernel = [], _division_kernels.self_play_in_parts
 
     def interrupt_before_the_third(*arguments: Any) -> None:
         calls.append(arguments)
@@ -211,7 +211,7 @@ def test_an_interrupt_falls_between_two_iterations(monkeypatch):
             raise KeyboardInterrupt
         kernel(*arguments)
 
-    monkeypatch.setattr(_kernels, "self_play_in_parts", interrupt_before_the_third)
+    monkeypatch.setattr(_division_kernels, "self_play_in_parts", interrupt_before_the_third)
     with pytest.raises(KeyboardInterrupt):
         solver.run(20)
     assert solver.iteration == 8

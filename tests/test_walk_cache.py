@@ -321,6 +321,8 @@ def test_a_directory_that_cannot_be_had_is_refused_before_the_walk(tmp_path, no_
     for directory in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere", "/proc"):
         with pytest.raises(OSError, match=r"."):
             compile_game(LEDUC, cache=directory)
+    with pytest.raises(ValueError, match="cache needs the name of a directory"):
+        compile_game(LEDUC, cache="")
 
 
 def test_games_that_cannot_be_walked_are_refused_as_without_a_cache(tmp_path):

@@ -31,13 +31,14 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
+from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import _kernels
 from spiel_cfrplus.openspiel.histories import Histories
 from spiel_cfrplus.policies import TabularTable
 from spiel_cfrplus.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import blocks, checked_count
+from spiel_cfrplus.self_play import blocks
 
 _NOT_SEQUENTIAL = (
     "CFR requires sequential games. If you're trying to run it on a simultaneous (or normal-form) game, please first transform "
