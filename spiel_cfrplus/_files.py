@@ -1,43 +1,110 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all.
+
+A writer that is killed leaves its temporary file behind. The next writer to the same target removes it: the name of a temporary
+file tells the target, and a lock on it tells whether its writer still lives. Where the file system knows no locks, or the
+writer was on another machine, a temporary file is left alone until it is an hour old.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pathlib
 import secrets
+import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be removed in the first place
+    fcntl = None  # type: ignore[assignment]
+
+_ABANDONED_AFTER_SECONDS = 3600.0
 
 
 @contextlib.contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to; `path` holds either what it held before or all that was written, whatever happens.
 
+    Temporary files that killed writers to `path` left behind are removed.
+
     Raises:
       OSError: the file cannot be written.
     """
-    path = pathlib.Path(path).resolve()  # what a link points to is replaced, not the link
-    temporary = path.with_name(f".unfinished-{secrets.token_hex(8)}")
+    path = _target(path)
+    remove_unfinished(path)
+    file = _new_temporary_file(path)
     try:
-        with open(temporary, "xb") as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if fcntl is not None:  # an open file can be renamed, and nobody may remove it until it has its name
+                os.replace(file.name, path)
+        if fcntl is None:
+            os.replace(file.name, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        pathlib.Path(file.name).unlink(missing_ok=True)
         raise
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Finds out before any work whether `whole_file` can write there; leaves no trace.
+    """Finds out before any work whether `whole_file` can write there; removes what killed writers left, leaves no trace.
 
     Raises:
       OSError: it cannot.
     """
+    remove_unfinished(path)
     tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
     if not os.path.lexists(path):  # its name may be too long
         open(path, "xb").close()
         os.unlink(path)
+
+
+def remove_unfinished(path: str | os.PathLike[str]) -> None:
+    """Removes the temporary files that killed writers to `path` left behind; those of live writers stay."""
+    path = _target(path)
+    with contextlib.suppress(OSError):
+        for temporary in path.parent.glob(f"{_prefix(path)}*"):
+            with contextlib.suppress(OSError):
+                _remove_if_abandoned(temporary, here=temporary.name.startswith(_prefix(path) + _this_machine()))
+
+
+def _target(path: str | os.PathLike[str]) -> pathlib.Path:
+    """What a link points to is replaced, not the link."""
+    return pathlib.Path(os.path.realpath(path))
+
+
+def _prefix(path: pathlib.Path) -> str:
+    """How the temporary files of a target begin; of one length, so that long names of targets are no trouble."""
+    return f".unfinished-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}-"
+
+
+def _this_machine() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8] + "-"
+
+
+def _new_temporary_file(path: pathlib.Path) -> BinaryIO:
+    """A new file next to `path`, open and locked."""
+    while True:
+        file = open(path.with_name(_prefix(path) + _this_machine() + secrets.token_hex(8)), "xb")
+        if fcntl is None:
+            return file
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink > 0:
+            return file
+        file.close()  # it was taken for abandoned and removed before it was locked
+
+
+def _remove_if_abandoned(temporary: pathlib.Path, here: bool) -> None:
+    if fcntl is None or time.time() - temporary.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
+        temporary.unlink()  # on Windows this is an error while the file is open
+    elif here:
+        with open(temporary, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if its writer is alive
+            temporary.unlink()

@@ -1,0 +1,90 @@
+"""Files that are written whole or not at all, and what killed writers leave behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spiel_cfrplus import _files
+
+WRITE = """
+import sys
+from spiel_cfrplus._files import whole_file
+
+with whole_file(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start_writer(path):
+    writer = subprocess.Popen([sys.executable, "-c", WRITE, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout.readline() == "written\n"
+    return writer
+
+
+def kill(writer):
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+
+
+def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_target(tmp_path):
+    target = tmp_path / "target"
+    kill(start_writer(target))
+    kill(start_writer(tmp_path / "another"))
+    left = set(os.listdir(tmp_path))
+    assert len(left) == 2
+    with _files.whole_file(target) as file:
+        file.write(b"whole")
+    assert target.read_bytes() == b"whole"
+    assert len(left & set(os.listdir(tmp_path))) == 1  # that of the other target
+    _files.check_writable(tmp_path / "another")
+    assert os.listdir(tmp_path) == ["target"]
+
+
+def test_the_file_of_a_live_writer_stays(tmp_path):
+    target = tmp_path / "target"
+    writer = start_writer(target)
+    with _files.whole_file(target) as file:
+        file.write(b"first")
+    assert target.read_bytes() == b"first"
+    writer.communicate(timeout=60)
+    assert writer.returncode == 0
+    assert target.read_bytes() == b"half"
+    assert os.listdir(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("change", ["other machine", "no locks"])
+def test_a_file_whose_writer_cannot_be_asked_stays_for_an_hour(change, tmp_path, monkeypatch):
+    def no_locks(*args):
+        raise OSError("Function not implemented")
+
+    target = tmp_path / "target"
+    kill(start_writer(target))
+    (left,) = tmp_path.iterdir()
+    if change == "no locks":
+        monkeypatch.setattr(_files.fcntl, "flock", no_locks)
+    else:
+        monkeypatch.setattr(_files.socket, "gethostname", lambda: "elsewhere")
+    with _files.whole_file(target):
+        pass
+    assert left.exists()
+    os.utime(left, times=2 * (time.time() - 3700,))
+    with _files.whole_file(target):
+        pass
+    assert os.listdir(tmp_path) == ["target"]
+
+
+def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "fcntl", None)
+    with _files.whole_file(tmp_path / "target") as file:
+        file.write(b"whole")
+    assert (tmp_path / "target").read_bytes() == b"whole"
+    with pytest.raises(RuntimeError, match="on purpose"), _files.whole_file(tmp_path / "target") as file:
+        raise RuntimeError("on purpose")
+    assert os.listdir(tmp_path) == ["target"]
