@@ -37,19 +37,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     path = _target(path)
     remove_unfinished(path)
-    file = _new_temporary_file(path)
-    try:
-        with file:
+    with contextlib.ExitStack() as undo:
+        with _temporary_file(path) as file:
+            temporary = pathlib.Path(file.name)
+            undo.callback(temporary.unlink, missing_ok=True)
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:  # an open file can be renamed, and nobody may remove it until it has its name
-                os.replace(file.name, path)
-        if fcntl is None:
-            os.replace(file.name, path)
-    except BaseException:
-        pathlib.Path(file.name).unlink(missing_ok=True)
-        raise
+            if fcntl is not None:  # still locked, so that nobody removes it until it has its name
+                os.replace(temporary, path)
+        if fcntl is None:  # Windows renames closed files only
+            os.replace(temporary, path)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -88,17 +86,18 @@ def _this_machine() -> str:
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8] + "-"
 
 
-def _new_temporary_file(path: pathlib.Path) -> BinaryIO:
+@contextlib.contextmanager
+def _temporary_file(path: pathlib.Path) -> Iterator[BinaryIO]:
     """A new file next to `path`, open and locked."""
     while True:
-        file = open(path.with_name(_prefix(path) + _this_machine() + secrets.token_hex(8)), "xb")
-        if fcntl is None:
-            return file
-        with contextlib.suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file.fileno()).st_nlink > 0:
-            return file
-        file.close()  # it was taken for abandoned and removed before it was locked
+        with open(path.with_name(_prefix(path) + _this_machine() + secrets.token_hex(8)), "xb") as file:
+            if fcntl is not None:
+                with contextlib.suppress(OSError):  # a file system without locks
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if os.fstat(file.fileno()).st_nlink == 0:  # taken for abandoned and removed before it was locked
+                    continue
+            yield file
+            return
 
 
 def _remove_if_abandoned(temporary: pathlib.Path, here: bool) -> None:

@@ -37,6 +37,7 @@ from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.theory import TheoryChecks, TheoryViolationError
+from spiel_cfrplus.walk_limits import WalkLimits
 
 FLAGS = flags.FLAGS
 
@@ -67,7 +68,9 @@ flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse cor
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
 flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
-flags.DEFINE_float("time_limit", None, "Stop after about so many seconds.", lower_bound=0)
+flags.DEFINE_float(
+    "time_limit", None, "Stop about so many seconds after the start of the walk through the game.", lower_bound=0
+)
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
 flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
 flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
@@ -102,13 +105,12 @@ _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
 _TITLE_WIDTH = 100
-# Games with fewer histories are walked in a second or two, so nothing is said about their size.
-_SMALL_GAME = 1_000_000
 
 _EXIT_DISAGREEMENT = 1
 _EXIT_VIOLATION = 1
 _EXIT_USAGE = 2
 _EXIT_OUTPUT = 74
+_EXIT_TIME_LIMIT = 124  # as of timeout(1)
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
 
@@ -143,8 +145,11 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 def _run(arguments: list[str]) -> None:
     try:
         sys.exit(_job(arguments))
-    except UsageError as error:
+    except (UsageError, MemoryError) as error:
         _exit_with_usage_error(error)
+    except TimeoutError as error:
+        print(f"error: --time_limit={FLAGS.time_limit:g}: {error}", file=sys.stderr)
+        sys.exit(_EXIT_TIME_LIMIT)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(_EXIT_INTERRUPTED)
@@ -167,9 +172,14 @@ def _job(arguments: list[str]) -> int:
     game = _load_game(FLAGS.game.strip(), FLAGS.players)
     for learner, average in chosen.items():
         _check_checkpoint(learner, alternating, average)
-    compiled = _compile(game)
+    limits = WalkLimits.starting_now(FLAGS.max_histories, FLAGS.time_limit)
+    compiled = _compile(game, limits)
     _check_players(compiled)
-    exit_code = _crosscheck(compiled, alternating) if FLAGS.crosscheck else _solve_all(compiled, chosen, alternating)
+    time_limit = None if FLAGS.time_limit is None else limits.seconds_left
+    if FLAGS.crosscheck:
+        exit_code = _crosscheck(compiled, alternating)
+    else:
+        exit_code = _solve_all(compiled, chosen, alternating, time_limit)
     sys.stdout.flush()
     return exit_code
 
@@ -286,22 +296,30 @@ def _silent_stderr() -> Iterator[None]:
         os.close(saved)
 
 
-def _compile(game: pyspiel.Game) -> SequenceFormGame:
+def _compile(game: pyspiel.Game, limits: WalkLimits) -> SequenceFormGame:
     if FLAGS.cache == "":
         raise UsageError("--cache needs the name of a directory")
     try:
         with _silent_stderr():
             check_game(game)
         if FLAGS.cache is None or not walk_cache.is_kept(game, FLAGS.cache):
-            _announce_size(game)
+            _announce_size(game, limits)
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+            warnings.simplefilter("ignore", size_estimate.LargeGameWarning)  # announced already
             compiled = compile_game(
-                game, processes=FLAGS.processes, max_histories=FLAGS.max_histories, progress=True, cache=FLAGS.cache
+                game,
+                processes=FLAGS.processes,
+                max_histories=FLAGS.max_histories,
+                time_limit=limits.seconds_left,
+                progress=True,
+                cache=FLAGS.cache,
             )
     except ValueError as error:
         raise UsageError(str(error)) from error
+    except TimeoutError:
+        raise
     except OSError as error:
         raise UsageError(f"--cache={FLAGS.cache}: {error}") from error
     print(
@@ -311,11 +329,11 @@ def _compile(game: pyspiel.Game) -> SequenceFormGame:
     return compiled
 
 
-def _announce_size(game: pyspiel.Game) -> None:
+def _announce_size(game: pyspiel.Game, limits: WalkLimits) -> None:
     """Says how large a game will be, if it is large, before memory is spent on it."""
     with _silent_stderr():
-        size = size_estimate.estimate_size(game)
-    if size.num_histories < _SMALL_GAME:
+        size = size_estimate.estimate_size(game, time_limit=limits.seconds_left)
+    if size.num_histories < size_estimate.LARGE_GAME:
         return
     about = "about" if size.is_complete else "more than"
     print(
@@ -406,8 +424,17 @@ def _make_solver(
     return solver
 
 
-def _solve_all(game: SequenceFormGame, chosen: Mapping[learners.Learner, averaging.Averaging], alternating: bool) -> int:
-    """Runs the algorithms one after another until one of them fails, draws their rows; returns the exit code."""
+def _solve_all(
+    game: SequenceFormGame,
+    chosen: Mapping[learners.Learner, averaging.Averaging],
+    alternating: bool,
+    time_limit: float | None,
+) -> int:
+    """Runs the algorithms one after another, each for `time_limit` seconds, until one fails, and draws their rows.
+
+    Returns:
+      The exit code.
+    """
     runs: dict[str, list[convergence.Row]] = {}
     exit_code = 0
     if FLAGS.plot is not None:
@@ -417,7 +444,7 @@ def _solve_all(game: SequenceFormGame, chosen: Mapping[learners.Learner, averagi
             if runs:
                 print()
             runs[learner.name] = []
-            exit_code = _solve(_make_solver(game, learner, alternating, average), runs[learner.name])
+            exit_code = _solve(_make_solver(game, learner, alternating, average), runs[learner.name], time_limit)
             if exit_code != 0:
                 break
         return exit_code
@@ -449,7 +476,7 @@ def _updates(algorithm: str, alternating: bool) -> str:
     return f"{'alternating' if alternating else 'simultaneous'} updates"
 
 
-def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
+def _solve(solver: solvers.Solver, rows: list[convergence.Row], time_limit: float | None) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
     print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
@@ -462,7 +489,7 @@ def _solve(solver: solvers.Solver, rows: list[convergence.Row]) -> int:
     print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}", end="")
     print(f" {'CCE gap':>13}" if FLAGS.cce else "")
     try:
-        for row in _rows(solver, checks):
+        for row in _rows(solver, checks, time_limit):
             rows.append(row)
             _print_row(row)
             if checks is not None:
@@ -491,7 +518,7 @@ def _policy_in_words(solver: solvers.Solver) -> str:
     return f"averages{convention} with weights {base}^{average.power:g}"
 
 
-def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[convergence.Row]:
+def _rows(solver: solvers.Solver, checks: TheoryChecks | None, time_limit: float | None) -> Iterable[convergence.Row]:
     num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
     if num_iterations <= 0:
         return [convergence.measure(solver, last_iterate=FLAGS.last_iterate)]
@@ -500,7 +527,7 @@ def _rows(solver: solvers.Solver, checks: TheoryChecks | None) -> Iterable[conve
         num_iterations,
         report_every=FLAGS.print_freq,
         target_nash_conv=FLAGS.target_nash_conv,
-        time_limit=FLAGS.time_limit,
+        time_limit=time_limit,
         last_iterate=FLAGS.last_iterate,
         progress=True,
         run=None if checks is None else checks.run,
@@ -531,7 +558,7 @@ def _print_verdicts(checks: TheoryChecks) -> None:
 
 def _verify(solver: solvers.Solver) -> int:
     """Evaluates the exported policy with OpenSpiel; returns the exit code."""
-    if solver.game.tree.num_histories >= _SMALL_GAME and not FLAGS["verify"].present:
+    if solver.game.tree.num_histories >= size_estimate.LARGE_GAME and not FLAGS["verify"].present:
         print("not verified with OpenSpiel, which takes long for a game of this size; --verify has it done")
         return 0
     profile = solver.current_profile() if FLAGS.last_iterate else solver.average_profile()

@@ -9,6 +9,8 @@ from typing import Any
 import pyspiel
 
 _MOST_PLAYOUTS = 100
+# Over all playouts: moves of chance need not end.
+_MOST_CHANCE_MOVES = 10_000
 
 
 def check_game(game: pyspiel.Game) -> None:
@@ -51,11 +53,14 @@ def _check_information_states(game: pyspiel.Game) -> None:
 
 def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
     """A decision near the root, if some of a few random chance playouts come to one."""
-    generator = random.Random(0)
+    generator, moves = random.Random(0), 0
     for _ in range(_MOST_PLAYOUTS):
         state = game.new_initial_state()
         while state.current_player() == pyspiel.PlayerId.CHANCE and (outcomes := state.chance_outcomes()):
+            if moves == _MOST_CHANCE_MOVES:
+                return None
             state.apply_action(generator.choice(outcomes)[0])
+            moves += 1
         if state.current_player() >= 0:
             return state
     return None

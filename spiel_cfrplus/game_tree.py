@@ -34,8 +34,10 @@ from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.parallel_walk import walk_whole_game
+from spiel_cfrplus.progress import progress_bar
 from spiel_cfrplus.roots import History, checked_roots, infostates_before, replay, root_distribution
 from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, WalkRecord, walk_game
+from spiel_cfrplus.walk_limits import WalkLimits, memory_errors_name
 
 NO_PARENT = -1
 NO_ACTION = -1
@@ -94,7 +96,13 @@ class GameTree(Immutable):
 
     @classmethod
     def from_game(
-        cls, game: pyspiel.Game, *, processes: int = 1, max_histories: int | None = None, progress: bool = False
+        cls,
+        game: pyspiel.Game,
+        *,
+        processes: int = 1,
+        max_histories: int | None = None,
+        time_limit: float | None = None,
+        progress: bool = False,
     ) -> GameTree:
         """Walks the tree of `game`, with one state alive for each ply of the current path.
 
@@ -103,27 +111,44 @@ class GameTree(Immutable):
           processes: how many share the walk, which changes nothing else; more than 1 for games that OpenSpiel can load back by
             their string and that are part of OpenSpiel's own library.
           max_histories: refuse trees with more histories than this.
+          time_limit: stop the walk after about this many seconds; looked at every thousand histories.
           progress: show a progress bar on standard error, if that is a terminal.
 
+        Warns:
+          LargeGameWarning: the walk has met a million histories, and the game will probably not fit into memory.
+
         Raises:
+          MemoryError: memory ran out.
+          TimeoutError: the walk took longer than `time_limit`.
           ValueError: the game is simultaneous, mean-field or has sampled chance; has no information-state strings, or strings
             that change between two calls; has histories of one infostate with different legal actions, a decision without
             legal actions, chance probabilities that are not a distribution, or non-finite returns; or is larger than
             `max_histories`.
         """
+        limits = WalkLimits.starting_now(max_histories, time_limit)
         check_game(game)
-        record = walk_whole_game(game, processes=processes, max_histories=max_histories, progress=progress)
+        record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
         return cls.from_record(game, ((),), record)
 
     @classmethod
     def from_record(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
         """Derives the tree from what a walk has met.
 
+        Raises:
+          MemoryError: memory ran out.
+          ValueError: non-finite returns.
+        """
+        with memory_errors_name(lambda: f"{game}, a tree of {len(record.nodes)} histories"):
+            tree = cls._laid_out(game, roots, record)
+        _check_returns(tree)
+        return tree
+
+    @classmethod
+    def _laid_out(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
+        """The tree of a walk, returns unchecked.
+
         What leads to a history is an edge: one of the legal actions of an infostate or, numbered after all of these, one of the
         outcomes of a chance history.
-
-        Raises:
-          ValueError: non-finite returns.
         """
         nodes = record.nodes
         actor = nodes.astype(np.int8)
@@ -141,7 +166,7 @@ class GameTree(Immutable):
             group, edge_start, edge_action, edge_probability, np.empty_like(group), parent, action, chance_probability
         )
         del group
-        tree = cls(
+        return cls(
             game=game,
             roots=roots,
             parent=sealed(parent),
@@ -156,8 +181,6 @@ class GameTree(Immutable):
             legal_action_start=frozen(edge_start[: len(record.infostate_player) + 1], np.int32),
             legal_actions=sealed(record.legal_actions),
         )
-        _check_returns(tree)
-        return tree
 
     @classmethod
     def from_states(
@@ -166,6 +189,7 @@ class GameTree(Immutable):
         reach: npt.ArrayLike | None = None,
         *,
         max_histories: int | None = None,
+        time_limit: float | None = None,
         progress: bool = False,
     ) -> GameTree:
         """Walks what is below some states of a game; the states themselves are left as they are.
@@ -173,18 +197,20 @@ class GameTree(Immutable):
         Args:
           states: one state, or the k roots of a sub-game.
           reach: every player's reach of each, see `roots.root_distribution`.
-          max_histories, progress: as for `from_game`.
+          max_histories, time_limit, progress: as for `from_game`.
 
         Raises:
           TypeError, ValueError: no states to start from, or no reach, see `roots`; or as for `from_game`.
+          MemoryError, TimeoutError: as for `from_game`.
           ValueError: an infostate lies before a root as well as below one.
         """
+        limits = WalkLimits.starting_now(max_histories, time_limit)
         game, roots = checked_roots(states)
         check_game(game)
         probabilities = root_distribution(game, roots, reach).tolist()
-        tree = cls.from_record(
-            game, roots, walk_game(game, roots, probabilities, max_histories=max_histories, progress=progress)
-        )
+        with progress_bar(progress, unit="histories") as advance:
+            record = walk_game(game, roots, probabilities, limits=limits, advance=advance)
+        tree = cls.from_record(game, roots, record)
         _check_not_cut(tree)
         return tree
 

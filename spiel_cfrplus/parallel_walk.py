@@ -23,8 +23,10 @@ import pyspiel
 from spiel_cfrplus._counts import one_or_more
 from spiel_cfrplus.game_checks import why_string_is_not_enough
 from spiel_cfrplus.progress import progress_bar
-from spiel_cfrplus.roots import History, replay
-from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, TreeWalk, WalkRecord, actions_of, walk_game
+from spiel_cfrplus.roots import History, actions_of, replay
+from spiel_cfrplus.size_estimate import warn_if_too_large, warning_on_the_way
+from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, TreeWalk, WalkRecord, walk_game
+from spiel_cfrplus.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
 # More parts than processes, so that nobody waits long for the last one; but few, as each sends all its infostates, also those
 # that it shares with others.
@@ -41,28 +43,36 @@ class _PartError(Exception):
 
 
 def walk_whole_game(
-    game: pyspiel.Game, *, processes: int = 1, max_histories: int | None = None, progress: bool = False
+    game: pyspiel.Game,
+    *,
+    processes: int = 1,
+    limits: WalkLimits = NO_LIMITS,
+    progress: bool = False,
 ) -> WalkRecord:
     """Walks a game from its start, in this process or shared by several.
 
     Raises:
-      ValueError: see `GameTree.from_game`. What a part is refused for is found again by a walk in this process, so that it is
-        said as there.
+      MemoryError, TimeoutError, ValueError: see `GameTree.from_game`. What a part is refused for is found again by a walk in
+        this process, so that it is said as there.
     """
     if one_or_more(processes, "processes") > 1:
         _check_can_be_shared(game)
-        cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _LEAST_ROOTS_PER_PART)
+        cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _LEAST_ROOTS_PER_PART, limits)
         numbers = np.array_split(np.arange(len(roots)), processes * _PARTS_PER_PROCESS)
         parts = [[roots[number] for number in part] for part in numbers if len(part)]
+        warn_if_too_large(game, limits)
         try:
             with (
                 progress_bar(progress, unit="histories") as advance,
-                _workers(game, parts, processes, max_histories) as results,
+                _workers(game, parts, processes, limits) as results,
             ):
-                return _joined(game, cut, results, TreeWalk(game, max_histories, advance))
+                walk = TreeWalk(game, limits, advance)
+                with memory_errors_name(walk.describe):
+                    return _joined(game, cut, results, walk)
         except _PartError:
             pass
-    return walk_game(game, max_histories=max_histories, progress=progress)
+    with progress_bar(progress, unit="histories") as advance:
+        return walk_game(game, limits=limits, advance=warning_on_the_way(game, limits, advance))
 
 
 def _check_can_be_shared(game: pyspiel.Game) -> None:
@@ -73,12 +83,17 @@ def _check_can_be_shared(game: pyspiel.Game) -> None:
         )
 
 
-def _cut(game: pyspiel.Game, least: int) -> tuple[int, list[History]]:
+def _cut(game: pyspiel.Game, least: int, limits: WalkLimits) -> tuple[int, list[History]]:
     """A ply with at least so many histories at which the game goes on, if there is one; and these, in preorder."""
-    states, ply = [game.new_initial_state()], 0
+    states, ply, counted = [game.new_initial_state()], 0, 1
     while len(states) < least and ply < _DEEPEST_CUT:
-        children = [state.child(action) for state in states for action in actions_of(state)]
-        below = [child for child in children if not child.is_terminal()]
+        below = []
+        for child in (state.child(action) for state in states for action in actions_of(state)):
+            counted += 1
+            limits.check_count(game, counted)
+            limits.check_time(game, counted)
+            if not child.is_terminal():
+                below.append(child)
         if not below:
             break
         states, ply = below, ply + 1
@@ -87,7 +102,7 @@ def _cut(game: pyspiel.Game, least: int) -> tuple[int, list[History]]:
 
 @contextlib.contextmanager
 def _workers(
-    game: pyspiel.Game, parts: Sequence[Sequence[History]], processes: int, max_histories: int | None
+    game: pyspiel.Game, parts: Sequence[Sequence[History]], processes: int, limits: WalkLimits
 ) -> Iterator[Iterator[_Part]]:
     """Has the parts walked, and gives what comes of them, in their order; no process outlives this."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
@@ -105,7 +120,8 @@ def _workers(
             workers.append(worker)
             assert worker.stdin is not None
             with contextlib.suppress(BrokenPipeError), worker.stdin:  # one that could not start is found out by what it sends
-                pickle.dump((str(game), game.get_parameters(), parts[number::processes], max_histories), worker.stdin)
+                own_limits = limits.max_histories, limits.seconds_left
+                pickle.dump((str(game), game.get_parameters(), parts[number::processes], own_limits), worker.stdin)
         yield (_received(workers[number % processes]) for number in range(len(parts)))
     finally:
         for worker in workers:
@@ -130,20 +146,21 @@ def work() -> None:
     """In a process of its own: walks the parts that standard input names; writes what it met, or None, to standard output."""
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # games may print
-    text, parameters, parts, max_histories = pickle.load(sys.stdin.buffer)
+    text, parameters, parts, own_limits = pickle.load(sys.stdin.buffer)
+    limits = WalkLimits.starting_now(*own_limits)
     game = pyspiel.load_game(text)
     assert game.get_parameters() == parameters
     for roots in parts:
         try:
-            part = _walk_part(game, roots, max_histories)
+            part = _walk_part(game, roots, limits)
         except Exception:  # a walk in one process will raise it again
             part = None
         pickle.dump(part, output, protocol=5)
         output.flush()
 
 
-def _walk_part(game: pyspiel.Game, roots: Sequence[History], max_histories: int | None) -> _Part:
-    walk = TreeWalk(game, max_histories, lambda steps: None)
+def _walk_part(game: pyspiel.Game, roots: Sequence[History], limits: WalkLimits) -> _Part:
+    walk = TreeWalk(game, limits)
     num_histories, num_infostates = [], []
     for root in roots:
         walk.visit_all_below(replay(game, root))

@@ -11,6 +11,10 @@ import tqdm
 Advance = Callable[[int], object]
 
 
+def no_advance(steps: int) -> None:
+    """Shows nothing."""
+
+
 @contextlib.contextmanager
 def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator[Advance]:
     """Gives a function that moves a bar on standard error; it does nothing unless `show` and that is a terminal.
@@ -21,7 +25,7 @@ def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator
       total: how many there will be, if known.
     """
     if not show or not sys.stderr.isatty():
-        yield lambda steps: None  # not a disabled tqdm: that would start a thread
+        yield no_advance  # not a disabled tqdm: that would start a thread
         return
     with tqdm.tqdm(total=total, unit=f" {unit}", unit_scale=True, delay=1) as bar:
         yield bar.update

@@ -33,6 +33,11 @@ def replay(game: pyspiel.Game, history: History) -> pyspiel.State:
     return state
 
 
+def actions_of(state: pyspiel.State) -> list[int]:
+    """What leads from a state to its children, in the order of the walk."""
+    return [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+
+
 def checked_roots(states: pyspiel.State | Sequence[pyspiel.State]) -> tuple[pyspiel.Game, tuple[History, ...]]:
     """The game that the states belong to, and their histories.
 

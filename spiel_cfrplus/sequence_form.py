@@ -33,6 +33,7 @@ from spiel_cfrplus.recall import trace_sequences
 from spiel_cfrplus.reduction import Reduction, reduce_game
 from spiel_cfrplus.treeplex import Treeplex, join_treeplexes
 from spiel_cfrplus.walk_cache import kept_tree
+from spiel_cfrplus.walk_limits import WalkLimits, memory_errors_name
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -62,9 +63,11 @@ class SequenceFormGame(Immutable):
         """Derives the sequence form.
 
         Raises:
+          MemoryError: memory ran out.
           ValueError: a player does not have perfect recall, or meets an infostate twice on one path.
         """
-        return _compile(tree)
+        with memory_errors_name(lambda: f"{tree.game}, compiling {tree.num_histories} histories"):
+            return _compile(tree)
 
     @property
     def num_players(self) -> int:
@@ -172,26 +175,32 @@ def compile_game(
     *,
     processes: int = 1,
     max_histories: int | None = None,
+    time_limit: float | None = None,
     progress: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> SequenceFormGame:
     """Walks and compiles a game; one that is compiled already is returned as it is.
 
     Args:
-      game: see `GameTree.from_game`, as for `processes`, `max_histories` and `progress`.
+      game: see `GameTree.from_game`, as for `processes`, `max_histories`, `time_limit` and `progress`.
       cache: a directory for walks, to be made if there is none: the next time the game is read from there instead of walked.
         See `walk_cache` for games that are not kept.
 
     Raises:
       OSError: the directory cannot be made, read or written.
+      MemoryError: memory ran out.
+      TimeoutError: the walk took longer than `time_limit`.
       TypeError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
     """
     if isinstance(game, SequenceFormGame):
         return game
     if cache is None:
-        tree = GameTree.from_game(game, processes=processes, max_histories=max_histories, progress=progress)
+        tree = GameTree.from_game(
+            game, processes=processes, max_histories=max_histories, time_limit=time_limit, progress=progress
+        )
     else:
-        tree = kept_tree(game, cache, processes=processes, max_histories=max_histories, progress=progress)
+        limits = WalkLimits.starting_now(max_histories, time_limit)
+        tree = kept_tree(game, cache, processes=processes, limits=limits, progress=progress)
     return SequenceFormGame.from_tree(tree)
 
 
@@ -200,6 +209,7 @@ def compile_subgame(
     reach: npt.ArrayLike | None = None,
     *,
     max_histories: int | None = None,
+    time_limit: float | None = None,
     progress: bool = False,
 ) -> SequenceFormGame:
     """Walks and compiles what is below a state, or below several that some player cannot tell apart.
@@ -228,9 +238,10 @@ def compile_subgame(
       reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path, as
         `players_reach` computes it from a policy; or any multiple, player by player. 1 everywhere by default: the states are as
         likely as chance made them.
-      max_histories, progress: as for `compile_game`.
+      max_histories, time_limit, progress: as for `compile_game`.
 
     Raises:
+      MemoryError, TimeoutError: as for `compile_game`.
       TypeError, ValueError: see `GameTree.from_states` and `SequenceFormGame.from_tree`.
 
     >>> state = pyspiel.load_game("kuhn_poker").new_initial_state()
@@ -239,7 +250,8 @@ def compile_subgame(
     >>> compile_subgame(state).treeplexes[0].infostate_keys
     ('0pb',)
     """
-    return SequenceFormGame.from_tree(GameTree.from_states(states, reach, max_histories=max_histories, progress=progress))
+    tree = GameTree.from_states(states, reach, max_histories=max_histories, time_limit=time_limit, progress=progress)
+    return SequenceFormGame.from_tree(tree)
 
 
 def _compile(tree: GameTree) -> SequenceFormGame:

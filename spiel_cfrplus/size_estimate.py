@@ -27,14 +27,19 @@ import pathlib
 import random
 import resource
 import sys
+import warnings
 from collections.abc import Sequence
 
 import pyspiel
 
 from spiel_cfrplus.game_checks import check_game, no_information_states
-from spiel_cfrplus.tree_walk import MOST_HISTORIES, actions_of
+from spiel_cfrplus.progress import Advance
+from spiel_cfrplus.roots import actions_of
+from spiel_cfrplus.walk_limits import MOST_HISTORIES, WalkLimits
 
 PROBES = 1000
+# Smaller games are walked in a few seconds.
+LARGE_GAME = 1_000_000
 # Histories looked at in all: native games need some 5 microseconds for one, those in Python up to 50.
 _MOST_VISITS = 20_000
 
@@ -78,21 +83,59 @@ class SizeEstimate:
         return self.least_bytes + self.num_decisions * (_BYTES_PER_INFOSTATE + self.key_bytes)
 
 
-def estimate_size(game: pyspiel.Game, seed: int = 0) -> SizeEstimate:
+class LargeGameWarning(UserWarning):
+    """A game will probably not fit into memory."""
+
+
+def warning_on_the_way(game: pyspiel.Game, limits: WalkLimits, advance: Advance) -> Advance:
+    """An `advance` for a walk, which also warns about memory when the game turns out to be large; see `warn_if_too_large`."""
+    counted = 0
+
+    def advance_and_warn(steps: int) -> None:
+        nonlocal counted
+        if counted < LARGE_GAME <= counted + steps:
+            warn_if_too_large(game, limits)
+        counted += steps
+        advance(steps)
+
+    return advance_and_warn
+
+
+def warn_if_too_large(game: pyspiel.Game, limits: WalkLimits) -> None:
+    """Warns if the walk will need more memory than is available, unless it is limited to fewer histories.
+
+    Warns:
+      LargeGameWarning: it probably will; an estimate takes a fraction of a second.
+    """
+    size = estimate_size(game, time_limit=limits.seconds_left)
+    share, available = min(1.0, limits.max_histories / size.num_histories), available_bytes()
+    if share * size.least_bytes > available:
+        warnings.warn(
+            f"{game} has {'about' if size.is_complete else 'more than'} {size.num_histories:.2g} histories (estimated), which "
+            f"take {size.least_bytes / 1e9:.1f} GB or more, but {available / 1e9:.1f} GB are available; choose smaller "
+            "game parameters, or set max_histories to stop the walk before memory runs out",
+            LargeGameWarning,
+            stacklevel=2,
+        )
+
+
+def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None = None) -> SizeEstimate:
     """Estimates how large the game is; looks at some ten thousand of its histories.
 
     Args:
       game: what `GameTree.from_game` takes.
       seed: for the draws.
+      time_limit: after about this many seconds the estimate ends, incomplete; no limit by default.
 
     Raises:
-      TypeError, ValueError: the game cannot be walked, see `check_game`.
+      TypeError, ValueError: the game cannot be walked, see `check_game`; or `time_limit` is negative or NaN.
     """
+    limits = WalkLimits.starting_now(time_limit=time_limit)
     check_game(game)
     generator = random.Random(seed)
     histories, decisions, key_bytes, visits = 1.0, 0.0, 0.0, 1
     probes: list[_Probe] = [(game.new_initial_state(), 1.0)]
-    while probes and histories <= MOST_HISTORIES and visits <= _MOST_VISITS:
+    while probes and histories <= MOST_HISTORIES and visits <= _MOST_VISITS and limits.seconds_left > 0:
         weights = [weight for _, weight in probes]
         edges = [edge for number, (state, _) in enumerate(probes) for edge in _edges(state, number)]
         histories += sum(weights[number] for *_, number, _ in edges)

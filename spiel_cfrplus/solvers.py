@@ -38,6 +38,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 )
 from spiel_cfrplus.self_play import CompiledSelfPlay, SelfPlay, work_of_iteration
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.walk_limits import memory_errors_name
 from spiel_cfrplus.warm_start import experience
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class CompiledSolver(Solver):
         """Compiles the game if it is not yet compiled; nothing is played.
 
         Args:
-          game: a game, or what `compile_game` made of one.
+          game: a game, or what `compile_game` made of one, which takes limits of time and size.
           alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
             update at once.
           averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
@@ -226,6 +227,7 @@ class CompiledSolver(Solver):
           TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.
           ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer of 1 or more.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
+          MemoryError: memory ran out.
         """
         averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
         if not isinstance(exact_ties, bool | np.bool_):
@@ -235,8 +237,11 @@ class CompiledSolver(Solver):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         threads = one_or_more(threads, "threads")
         game = compile_game(game)
-        reduction = checked_reduction(game, reduce)
-        session = CompiledSelfPlay(game, rule, averaging, alternating, self.optimistic, bool(exact_ties), reduction, threads)
+        how = rule, averaging, alternating, self.optimistic, bool(exact_ties)
+        with memory_errors_name(
+            lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
+        ):
+            session = CompiledSelfPlay(game, *how, checked_reduction(game, reduce), threads)
         super().__init__(session)
 
     @property

@@ -17,14 +17,12 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus.game_checks import no_information_states
-from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.progress import Advance, no_advance
 from spiel_cfrplus.roots import History, replay
+from spiel_cfrplus.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-# Histories are numbered with 32 bits, so this is a limit where none is set, and cannot be raised.
-MOST_HISTORIES = 2**31 - 1
-
 # Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
 _CHANCE_SUM_TOLERANCE = 1e-6
 _HISTORIES_PER_STEP = 1024
@@ -62,33 +60,39 @@ def walk_game(
     roots: Sequence[History] = ((),),
     root_probabilities: Sequence[float] = (1.0,),
     *,
-    max_histories: int | None = None,
-    progress: bool = False,
+    limits: WalkLimits = NO_LIMITS,
+    advance: Advance = no_advance,
 ) -> WalkRecord:
     """Walks what is below the roots, one after the other; if there are several, a chance move between them comes first.
 
+    Args:
+      game: the game.
+      roots, root_probabilities: where to start.
+      limits: when to give up.
+      advance: called with numbers of histories visited.
+
     Raises:
-      ValueError: see `GameTree.from_game`.
+      MemoryError, TimeoutError, ValueError: see `GameTree.from_game`.
     """
-    with progress_bar(progress, unit="histories") as advance:
-        walk = TreeWalk(game, max_histories, advance)
+    walk = TreeWalk(game, limits, advance)
+    with memory_errors_name(walk.describe):
         if len(roots) > 1:
             walk.visit_chance_move(list(enumerate(root_probabilities)))
         for root in roots:
             walk.visit_all_below(replay(game, root))
-    return walk.record()
+        return walk.record()
 
 
 class TreeWalk:
     """What a walk has met so far: the columns of a `WalkRecord`, growing."""
 
-    def __init__(self, game: pyspiel.Game, max_histories: int | None, advance: Advance):
-        """Starts a walk through `game`; `advance` hears of the histories visited, in lots."""
+    def __init__(self, game: pyspiel.Game, limits: WalkLimits = NO_LIMITS, advance: Advance = no_advance):
+        """Starts a walk through `game`; `advance` is called with numbers of histories visited."""
         self._game = game
         self._num_players = game.num_players()
         self._advance = advance
-        self._limit = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
-        self._next_stop = min(_HISTORIES_PER_STEP, self._limit)
+        self._limits = limits
+        self._next_stop = min(_HISTORIES_PER_STEP, limits.max_histories)
         self._nodes = array.array("i")
         self._num_outcomes = array.array("i")
         self._outcomes = array.array("q")
@@ -108,6 +112,10 @@ class TreeWalk:
     def num_infostates(self) -> int:
         """How many were met."""
         return len(self._legal_actions)
+
+    def describe(self) -> str:
+        """The game and how far the walk is."""
+        return f"{self._game}, after {self.num_histories} histories and {self.num_infostates} infostates of the walk"
 
     def record(self) -> WalkRecord:
         """What was met; takes over the memory of the columns."""
@@ -194,22 +202,22 @@ class TreeWalk:
         returns: np.ndarray,
     ) -> None:
         """Adds histories that another walk met, columns as in a `WalkRecord`, with the infostate numbers of this one."""
-        if len(self._nodes) + len(nodes) > self._limit:
-            raise too_large(self._game, self._limit, self._limit + 1)
+        self._limits.check_count(self._game, len(self._nodes) + len(nodes))
+        self._limits.check_time(self._game, len(self._nodes))
         self._nodes.frombytes(nodes.tobytes())
         self._num_outcomes.frombytes(num_outcomes.tobytes())
         self._outcomes.frombytes(outcomes.tobytes())
         self._outcome_probabilities.frombytes(outcome_probabilities.tobytes())
         self._returns.frombytes(returns.tobytes())
         self._advance(len(nodes))
-        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
 
     def _stop(self) -> None:
-        """Says how far the walk is, every so many histories, and refuses those beyond the limit."""
-        if len(self._nodes) >= self._limit:
-            raise too_large(self._game, self._limit, len(self._nodes) + 1)
+        """Reports progress, every so many histories, and stops the walk at its limits."""
+        self._limits.check_count(self._game, len(self._nodes) + 1)
+        self._limits.check_time(self._game, len(self._nodes))
         self._advance(_HISTORIES_PER_STEP)
-        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limit)
+        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
 
     def _visit_end(self, state: pyspiel.State, actor: int) -> None:
         if actor != TERMINAL:
@@ -260,19 +268,6 @@ class TreeWalk:
         self._infostate_player.append(player)
         self._legal_actions.append(self._shared_lists.setdefault(tuple(actions), actions[:]))
         return infostate
-
-
-def actions_of(state: pyspiel.State) -> list[int]:
-    """What leads from a state to its children, in the order of the walk."""
-    return [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
-
-
-def too_large(game: pyspiel.Game, max_histories: int, counted: int) -> ValueError:
-    """What to raise when a game has more histories than it may have."""
-    return ValueError(
-        f"{game} has more than max_histories={max_histories} histories (counted {counted} so far); raise the limit or choose "
-        "smaller game parameters"
-    )
 
 
 def _at(state: pyspiel.State) -> str:

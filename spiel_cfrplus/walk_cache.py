@@ -15,7 +15,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import math
 import os
 import pathlib
 import warnings
@@ -26,11 +25,12 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus._files import check_writable, whole_file
+from spiel_cfrplus._files import check_writable, remove_unfinished, whole_file
 from spiel_cfrplus.game_checks import all_parameters, check_game, why_string_is_not_enough
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.parallel_walk import walk_whole_game
-from spiel_cfrplus.tree_walk import CHANCE, MOST_HISTORIES, TERMINAL, WalkRecord, too_large
+from spiel_cfrplus.tree_walk import CHANCE, TERMINAL, WalkRecord
+from spiel_cfrplus.walk_limits import MOST_HISTORIES, NO_LIMITS, WalkLimits
 
 FORMAT = 1
 _DTYPES = {
@@ -74,7 +74,7 @@ def kept_tree(
     directory: str | os.PathLike[str],
     *,
     processes: int = 1,
-    max_histories: int | None = None,
+    limits: WalkLimits = NO_LIMITS,
     progress: bool = False,
 ) -> GameTree:
     """The game's tree: from `directory` if its walk is kept there, else the game is walked, and the walk kept if it can be.
@@ -84,7 +84,7 @@ def kept_tree(
     Raises:
       OSError: the directory cannot be made, read or written; this is found out before the walk.
       ValueError: the directory has no name.
-      TypeError, ValueError: as for `GameTree.from_game`.
+      MemoryError, TimeoutError, TypeError, ValueError: as for `GameTree.from_game`.
     """
     if not os.fspath(directory):
         raise ValueError("cache needs the name of a directory")
@@ -92,16 +92,18 @@ def kept_tree(
     reason = why_string_is_not_enough(game)
     if reason is not None:
         warnings.warn(f"{game} is not kept in {directory}: {reason}", stacklevel=3)
-        return GameTree.from_game(game, processes=processes, max_histories=max_histories, progress=progress)
+        record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
+        return GameTree.from_record(game, ((),), record)
     path = record_path(game, directory)
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(path)
     if path.exists():
         try:
-            return _read(path, game, math.inf if max_histories is None else max_histories)
+            return _read(path, game, limits)
         except _DamagedError as error:
             warnings.warn(f"{path} {error}; it is made anew", stacklevel=3)
     check_writable(path)
-    record = walk_whole_game(game, processes=processes, max_histories=max_histories, progress=progress)
+    record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
     try:
         _write(path, game, record)
@@ -123,12 +125,12 @@ def _write(path: pathlib.Path, game: pyspiel.Game, record: WalkRecord) -> None:
         np.savez(file, identity=np.array(json.dumps(_identity(game))), **arrays)
 
 
-def _read(path: pathlib.Path, game: pyspiel.Game, max_histories: float) -> GameTree:
+def _read(path: pathlib.Path, game: pyspiel.Game, limits: WalkLimits) -> GameTree:
     """Reads all of a record and finds out whether it is one, and this game's.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: more than `max_histories` histories.
+      ValueError: more histories than `limits` admit.
       _DamagedError: it is none.
     """
     if not zipfile.is_zipfile(path):
@@ -147,8 +149,7 @@ def _read(path: pathlib.Path, game: pyspiel.Game, max_histories: float) -> GameT
         raise _DamagedError(f"is not a walk that spiel_cfrplus kept, or is damaged ({error})") from error
     if not agrees:
         raise _DamagedError(f"does not agree with {game}")
-    if tree.num_histories > max_histories:
-        raise too_large(game, int(max_histories), tree.num_histories)
+    limits.check_count(game, tree.num_histories)
     return tree
 
 

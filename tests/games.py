@@ -316,6 +316,14 @@ def interrupting_game() -> pyspiel.Game:
     return python_game("test_interrupting", Turn(0, "calm", {0: End([1, -1]), 1: Turn(1, interrupt, {0: End([0, 0])})}))
 
 
+def endless_chance_game() -> pyspiel.Game:
+    """Chance moves, and moves again, for ever."""
+    children: list[Node] = []
+    again = Chance([1.0], children)
+    children.append(again)
+    return python_game("test_endless_chance", again)
+
+
 def different_actions_game() -> pyspiel.Game:
     """Player 0's one infostate "same" has the legal actions [0, 1] after chance outcome 0 and [0, 1, 2] after outcome 1."""
     turns = [Turn(0, "same", {action: End([action, -action]) for action in range(count)}) for count in (2, 3)]

@@ -621,3 +621,18 @@ def test_processes_that_cannot_be_are_a_usage_error(flags, words):
     result = run(*flags)
     assert (result.returncode, result.stdout) == (2, "")
     assert re.fullmatch(rf"error: .*{words}\n", result.stderr)
+
+
+def test_the_time_limit_stops_the_walk_with_one_line():
+    result = run("--game=hearts", "--time_limit=1")
+    assert result.returncode == 124
+    assert re.match(r"hearts\(\): (about|more than) \S+ histories, which take", result.stdout)
+    *warned, error = result.stderr.splitlines()
+    assert re.fullmatch(r"error: --time_limit=1: hearts\(\): the time limit was reached in the walk, after \d+ .*", error)
+    assert all(line.startswith("warning: ") for line in warned)
+
+
+def test_the_walk_counts_for_the_time_limit():
+    # The walk takes seconds.
+    result = run("--game=liars_dice(dice_sides=7)", "--time_limit=0.5")
+    assert (result.returncode, rows(result)) == (124, [])

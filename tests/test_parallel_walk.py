@@ -15,6 +15,7 @@ import pytest
 
 from spiel_cfrplus import compile_game, parallel_walk
 from spiel_cfrplus.parallel_walk import walk_whole_game
+from spiel_cfrplus.walk_limits import NO_LIMITS
 
 LIARS = pyspiel.load_game("liars_dice(dice_sides=3)")
 
@@ -39,12 +40,12 @@ def only_in_parts(monkeypatch):
     monkeypatch.setattr(parallel_walk, "walk_game", refuse)
 
 
-def walked_here(game, parts, max_histories=None):
+def walked_here(game, parts, limits=NO_LIMITS):
     """The parts as processes would send them, walked here."""
 
     def walked(roots):
         try:
-            return parallel_walk._walk_part(game, roots, max_histories)
+            return parallel_walk._walk_part(game, roots, limits)
         except ValueError as error:
             raise parallel_walk._PartError from error
 
@@ -68,7 +69,7 @@ def test_parts_make_the_record_of_one_walk(name, processes, only_in_parts, monke
 
 
 def walk_whole_game_alone(game):
-    walk = parallel_walk.TreeWalk(game, None, lambda steps: None)
+    walk = parallel_walk.TreeWalk(game)
     walk.visit_all_below(game.new_initial_state())
     return walk.record()
 
@@ -100,7 +101,7 @@ def test_games_that_a_process_could_not_load_are_refused(load):
 
 @pytest.mark.parametrize("limit", [1146, 500, 3])
 def test_the_limit_is_that_of_one_walk(limit, monkeypatch):
-    monkeypatch.setattr(parallel_walk, "_workers", lambda game, parts, _, limit: walked_here(game, parts, limit))
+    monkeypatch.setattr(parallel_walk, "_workers", lambda game, parts, _, limits: walked_here(game, parts, limits))
     with pytest.raises(ValueError, match=rf"has more than max_histories={limit} histories \(counted {limit + 1} so far\)"):
         compile_game(LIARS, processes=2, max_histories=limit)
     assert compile_game(LIARS, processes=2, max_histories=1147).tree.num_histories == 1147

@@ -12,7 +12,7 @@ from games import GAMES
 
 from spiel_cfrplus import compile_game, size_estimate
 from spiel_cfrplus.size_estimate import available_bytes, estimate_size
-from spiel_cfrplus.tree_walk import MOST_HISTORIES
+from spiel_cfrplus.walk_limits import MOST_HISTORIES
 
 # Kuhn and Leduc poker and tic-tac-toe were counted by a program that computed game values by linear programming, 617 by hand:
 # 1 + 4 + 12 histories before the last card, then 24 deals of 25 histories each. In liars_dice with m-sided dice the bids of a
