@@ -9,6 +9,7 @@ True
 """
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ _MODULES = (
 
 
 def __getattr__(name: str) -> Any:
-    """Imports all of `__all__` when the first of it is asked for (PEP 562), since Numba takes a third of a second."""
+    """Imports a module, or all of `__all__`, on first use (PEP 562), since importing Numba takes a third of a second."""
+    if name in _submodules():
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     for module in _MODULES:
@@ -101,4 +104,10 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_submodules()})
+
+
+def _submodules() -> set[str]:
+    """The public modules of the package, but for the command line, whose import defines its flags."""
+    names = {module.name for module in pkgutil.iter_modules(__path__)}
+    return {name for name in names if not name.startswith("_")} - {"command_line"}

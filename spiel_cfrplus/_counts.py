@@ -1,25 +1,58 @@
-"""Numbers of things, as the user gives them."""
+"""Numbers that the user gives: counts of things, and numbers of players."""
 
 from __future__ import annotations
 
 import operator
+import os
+from typing import Any
 
 import numpy as np
 
+# Compiled code counts iterations with 64 bits; sums of two counts fit as well.
+_MOST = 2**62
 
-def checked_count(num_iterations: int) -> int:
-    """A number of iterations.
+
+def checked_count(number: Any, things: str = "iterations", *, least: int = 0, most: float = _MOST) -> int:
+    """A number of `things`, as an `int`.
 
     Raises:
-      TypeError, ValueError: not an integer, or negative.
+      TypeError: not an integer.
+      ValueError: less than `least` or more than `most`.
     """
-    num_iterations = operator.index(num_iterations)
-    if num_iterations < 0:
-        raise ValueError(f"the number of iterations must not be negative, got {num_iterations}")
-    return num_iterations
+    try:
+        count = operator.index(number)
+    except TypeError as error:
+        raise TypeError(f"the number of {things} must be an integer, got {number!r}") from error
+    if count < least:
+        bound = "not be negative" if least == 0 else f"be {least} or more"
+        raise ValueError(f"the number of {things} must {bound}, got {count}")
+    if count > most:
+        raise ValueError(f"the number of {things} must be at most {'2**62' if most == _MOST else most}, got {count}")
+    return count
 
 
-def one_or_more(number: int, things: str) -> int:
+def checked_number(value: Any, name: str) -> float:
+    """A number as a float64, NaN and infinity included.
+
+    Args:
+      value: what the user gave.
+      name: what the user knows it by.
+
+    Raises:
+      TypeError: not a number.
+      ValueError: too large for a float64.
+    """
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError("a text")
+        return float(value)
+    except TypeError as error:
+        raise TypeError(f"{name} must be a number, got {value!r}") from error
+    except OverflowError as error:
+        raise ValueError(f"{name} is too large for a float64") from error
+
+
+def one_or_more(number: Any, things: str) -> int:
     """A number of `things` that there must be.
 
     Raises:
@@ -28,3 +61,36 @@ def one_or_more(number: int, things: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise ValueError(f"the number of {things} must be an integer of 1 or more, got {number!r}")
     return int(number)
+
+
+def at_most_cores(number: Any, things: str) -> int:
+    """A number of `things` that run at the same time.
+
+    Raises:
+      ValueError: not an integer, less than 1, or more than the machine has cores.
+    """
+    number, cores = one_or_more(number, things), num_cores()
+    if cores is not None and number > cores:
+        raise ValueError(f"the number of {things} must be at most {cores}, the number of cores of this machine, got {number}")
+    return number
+
+
+def num_cores() -> int | None:
+    """How many cores the machine has, if the system tells."""
+    return os.cpu_count()
+
+
+def checked_player(player: Any, num_players: int, game: object) -> int:
+    """The number of a player of `game`, as an `int`.
+
+    Raises:
+      TypeError: not an integer.
+      ValueError: there is no such player.
+    """
+    try:
+        number = operator.index(player)
+    except TypeError as error:
+        raise TypeError(f"a player is an integer from 0 to {num_players - 1}, got {player!r}") from error
+    if not 0 <= number < num_players:
+        raise ValueError(f"{game} has players 0 to {num_players - 1}, got {number}")
+    return number

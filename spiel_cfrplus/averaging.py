@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import operator
 
 import numpy as np
 
+from spiel_cfrplus._counts import checked_count, checked_number
 from spiel_cfrplus._kernels import INDEX
 
 CONVENTIONS = ("paper", "openspiel")
@@ -68,8 +68,8 @@ class Averaging:
         policy is uniform.
 
     Raises:
-      TypeError: the delay is no integer.
-      ValueError: unknown convention, a power that is negative or not finite, or a negative delay.
+      TypeError: the power is no number, or the delay is no integer.
+      ValueError: unknown convention, a power that is negative or not finite, or a delay that is negative or above 2**62.
     """
 
     power: float = 0.0
@@ -79,12 +79,10 @@ class Averaging:
     def __post_init__(self) -> None:
         if self.convention not in CONVENTIONS:
             raise ValueError(f"unknown averaging convention {self.convention!r}; choose one of {', '.join(CONVENTIONS)}")
+        object.__setattr__(self, "power", checked_number(self.power, "the averaging power"))
         if not 0 <= self.power < math.inf:
             raise ValueError(f"the averaging power must be finite and at least 0, got {self.power}")
-        if not 0 <= operator.index(self.delay) < 2**62:
-            raise ValueError(f"the averaging delay must be at least 0, and less than 2**62, got {self.delay}")
-        object.__setattr__(self, "power", float(self.power))  # whatever kind of number was given
-        object.__setattr__(self, "delay", operator.index(self.delay))
+        object.__setattr__(self, "delay", checked_count(self.delay, "iterations that are left out"))
 
     def weights(self, iterations: np.ndarray) -> np.ndarray:
         """The weight that each of `iterations` (1, 2, ...) adds to the average, float64.

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+from spiel_cfrplus._counts import checked_count, checked_number
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.progress import Advance, progress_bar
 from spiel_cfrplus.self_play import SelfPlay
@@ -74,14 +75,17 @@ def convergence(
       run: plays so many iterations of `solver`; `solver.run` by default, `TheoryChecks(solver).run` to check them as well.
 
     Raises:
+      TypeError: `num_iterations` or `report_every` is not an integer, a limit is no number, or `solver` is no solver.
       ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN; or, when rows are taken, `run` does not
         move `solver` on.
     """
-    for name, number in (("num_iterations", num_iterations), ("report_every", report_every)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} must be positive, got {number}")
+    if not isinstance(solver, Solver):
+        raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {solver!r}")
+    num_iterations = checked_count(num_iterations, least=1)
+    if report_every is not None:
+        report_every = checked_count(report_every, "iterations between rows", least=1)
     for name, limit in (("target_nash_conv", target_nash_conv), ("time_limit", time_limit)):
-        if limit is not None and math.isnan(limit):
+        if limit is not None and math.isnan(checked_number(limit, name)):
             raise ValueError(f"{name} is not a number")
     run = solver.run if run is None else run
     return _rows(solver, run, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress)

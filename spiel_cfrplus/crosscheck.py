@@ -23,6 +23,7 @@ import pyspiel
 from open_spiel.python.algorithms import cfr as openspiel_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
+from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus.convergence import convergence
 from spiel_cfrplus.evaluation import nash_conv
 from spiel_cfrplus.policy_reading import read_policy
@@ -91,8 +92,10 @@ def crosscheck(
       A comparison after 1, 2, 5, 10, 20, 50, ... iterations and after the last.
 
     Raises:
+      TypeError, ValueError: `num_iterations` is not a positive integer.
       ValueError: OpenSpiel has no such solver, or the game cannot be compiled.
     """
+    num_iterations = checked_count(num_iterations, least=1)
     make_theirs = _OPENSPIEL_SOLVERS.get((algorithm, alternating))
     if make_theirs is None:
         order = "alternating" if alternating else "simultaneous"

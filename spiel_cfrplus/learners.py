@@ -106,9 +106,13 @@ class LearningSolver(Solver):
             `LEARNERS`; or an `Averaging`.
 
         Raises:
-          TypeError: `averaging` is neither, or `alternating` is no bool.
+          TypeError: `minimizer` is no function, `averaging` is neither, or `alternating` is no bool.
           ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
         """
+        if not callable(minimizer):
+            raise TypeError(
+                f"expected a function that makes a minimizer for a treeplex, such as LEARNERS['cfr_hedge'], got {minimizer!r}"
+            )
         averaging, alternating = checked_options(averaging, getattr(minimizer, "averaging_power", 0.0), alternating)
         self.algorithm = str(getattr(minimizer, "name", minimizer))
         game = compile_game(game)

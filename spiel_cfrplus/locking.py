@@ -36,6 +36,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._arrays import frozen
+from spiel_cfrplus._counts import checked_player
 from spiel_cfrplus.game_tree import CHANCE, NO_INFOSTATE, GameTree
 from spiel_cfrplus.policies import StrategyProfile
 from spiel_cfrplus.policy_reading import place_answer, read_policy
@@ -93,12 +94,10 @@ def lock(game: pyspiel.Game | SequenceFormGame, distributions: Mapping[tuple[int
 def _find(game: SequenceFormGame, infostate: Any) -> tuple[int, int]:
     """The player and the decision point."""
     match infostate:
-        case (int(player), str(key)):
-            pass
+        case (player, str(key)):
+            player = checked_player(player, game.num_players, game.tree.game)
         case _:
             raise TypeError(f"expected a pair (player, infostate string), got {infostate!r}")
-    if not 0 <= player < game.num_players:
-        raise ValueError(f"{game.tree.game} has players 0 to {game.num_players - 1}, got {player}")
     point = game.treeplexes[player].decision_point_at.get(key)
     if point is None:
         owners = [treeplex.player for treeplex in game.treeplexes if key in treeplex.decision_point_at]

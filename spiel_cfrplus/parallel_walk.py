@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus._counts import one_or_more
+from spiel_cfrplus._counts import at_most_cores
 from spiel_cfrplus.game_checks import why_string_is_not_enough
 from spiel_cfrplus.progress import progress_bar
 from spiel_cfrplus.roots import History, actions_of, replay
@@ -52,10 +52,11 @@ def walk_whole_game(
     """Walks a game from its start, in this process or shared by several.
 
     Raises:
+      ValueError: more processes than the machine has cores.
       MemoryError, TimeoutError, ValueError: see `GameTree.from_game`. What a part is refused for is found again by a walk in
         this process, so that it is said as there.
     """
-    if one_or_more(processes, "processes") > 1:
+    if at_most_cores(processes, "processes") > 1:
         _check_can_be_shared(game)
         cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _LEAST_ROOTS_PER_PART, limits)
         numbers = np.array_split(np.arange(len(roots)), processes * _PARTS_PER_PROCESS)

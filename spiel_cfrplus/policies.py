@@ -30,6 +30,7 @@ import pyspiel
 
 from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen
+from spiel_cfrplus._counts import checked_player
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.treeplex import Treeplex
@@ -75,12 +76,42 @@ class StrategyProfile(Immutable):
         return cls(game, np.concatenate([treeplex.uniform_policy() for treeplex in game.treeplexes]))
 
     def of_player(self, player: int) -> np.ndarray:
-        """The player's behavioural policy, float64 (S_p,)."""
-        return self.probabilities[self.game.player_slices[player]]
+        """The player's behavioral policy, float64 (S_p,).
+
+        Raises:
+          TypeError, ValueError: there is no such player.
+        """
+        return self.probabilities[self.game.player_slices[self._checked_player(player)]]
 
     def sequence_form(self, player: int) -> np.ndarray:
-        """The player's sequence-form strategy, float64 (S_p,)."""
-        return self.game.treeplexes[player].sequence_form(self.of_player(player))
+        """The player's sequence-form strategy, float64 (S_p,).
+
+        Raises:
+          TypeError, ValueError: there is no such player.
+        """
+        return self.game.treeplexes[self._checked_player(player)].sequence_form(self.of_player(player))
+
+    def action_probabilities(self, state: pyspiel.State, player: int | None = None) -> dict[int, float]:
+        """What the profile plays at a state of the game, as OpenSpiel's policies answer: the probability of each legal action.
+
+        Args:
+          state: a decision.
+          player: whose; by default the player to move.
+
+        Raises:
+          TypeError, ValueError: there is no such player, or the player has no such infostate in the game.
+        """
+        player = self._checked_player(state.current_player() if player is None else player)
+        treeplex, key = self.game.treeplexes[player], state.information_state_string(player)
+        point = treeplex.decision_point_at.get(key)
+        if point is None:
+            raise ValueError(f"player {player} has no infostate {key!r} in {self.game!r}")
+        sequences = treeplex.sequences(point)
+        probabilities = self.of_player(player)[sequences].tolist()
+        return dict(zip(treeplex.actions[sequences].tolist(), probabilities, strict=True))
+
+    def _checked_player(self, player: int) -> int:
+        return checked_player(player, self.game.num_players, self.game.tree.game)
 
     def replaced(self, other: StrategyProfile) -> StrategyProfile:
         """This profile, but at the infostates that `other` knows what `other` does there.

@@ -13,35 +13,39 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus.policies import PROBABILITY_TOLERANCE, StrategyProfile
-from spiel_cfrplus.sequence_form import SequenceFormGame
+from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
 
-def read_policy(game: SequenceFormGame, policy: Any) -> StrategyProfile:
+def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyProfile:
     """The profile that `policy` plays in `game`.
 
     Args:
-      game: the compiled game.
+      game: a game, or what `compile_game` made of one, which saves the walk.
       policy: a `StrategyProfile`; a `TabularPolicy` or any other `open_spiel.python.policy.Policy`; a `pyspiel.Policy`; a
         dictionary from information-state strings to {action: probability} or (action, probability) pairs; or a list of
         these, one for each player, each asked only at its player's infostates.
 
     Raises:
-      TypeError: not a policy.
+      TypeError: not a policy, or not a game.
       ValueError: a profile of another game; the wrong number of policies; an infostate is missing; what is said of it is not
         a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
     """
+    game = compile_game(game)
     if isinstance(policy, StrategyProfile):
         if policy.game is game:
             return policy
         if policy.game.fingerprint != game.fingerprint:
-            raise ValueError(f"this profile was made for another game, {policy.game.tree.game}, than {game.tree.game}")
+            raise ValueError(
+                f"this profile was made for another game, {policy.game.description}, than {game.description}: their "
+                "infostates, actions or payoffs differ"
+            )
         return StrategyProfile(game, policy.probabilities)
     per_player = policy if isinstance(policy, Sequence) and not isinstance(policy, str) else [policy] * game.num_players
     if len(per_player) != game.num_players:
-        raise ValueError(f"{game.tree.game} has {game.num_players} players, got {len(per_player)} policies")
+        raise ValueError(_not_one_per_player(game, len(per_player)))
     parts = [_read_player(game, player, player_policy) for player, player_policy in enumerate(per_player)]
     return StrategyProfile(game, np.concatenate(parts))
 
@@ -63,7 +67,8 @@ def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray
     if isinstance(policy, openspiel_policy.Policy):
         return _read_at_histories(game, player, lambda state: policy.action_probabilities(state, player))
     raise TypeError(
-        f"expected a StrategyProfile, an OpenSpiel policy, a dictionary, or a list of one of these per player; got {policy!r}"
+        f"{game.tree.game}: expected a StrategyProfile, an OpenSpiel policy, a dictionary, or a list of one of these per "
+        f"player; got {policy!r} for player {player}"
     )
 
 
@@ -163,6 +168,12 @@ def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, p
         if action not in legal and probability != 0:
             raise ValueError(_illegal(game, player, point, action, probability))
     probabilities[sequences.start : sequences.stop] = [by_action.get(action, 0.0) for action in legal]
+
+
+def _not_one_per_player(game: SequenceFormGame, num_policies: int) -> str:
+    message = f"{game.tree.game} has {game.num_players} players, got {num_policies} policies"
+    missing = [str(player) for player in range(num_policies, game.num_players)]
+    return f"{message}: none for player {', '.join(missing)}" if missing else f"{message}; give one for each player"
 
 
 def _missing(game: SequenceFormGame, player: int, key: str) -> str:

@@ -22,6 +22,8 @@ import pyspiel
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
+    from spiel_cfrplus.policies import StrategyProfile
+
 History = tuple[int, ...]
 
 
@@ -132,18 +134,21 @@ def infostates_before(game: pyspiel.Game, roots: Sequence[History]) -> set[tuple
 
 
 def players_reach(
-    states: pyspiel.State | Sequence[pyspiel.State], policy: openspiel_policy.Policy | pyspiel.Policy
+    states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
 ) -> np.ndarray:
     """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
 
     Args:
       states: one or k states of a game.
-      policy: OpenSpiel's, such as `StrategyProfile.to_tabular_policy` gives; it is asked on the paths to the states only, so
-        the whole game may be too large for this package.
+      policy: a `StrategyProfile`, or a policy of OpenSpiel's; it is asked on the paths to the states only, so the whole game
+        may be too large for this package.
 
     Raises:
-      TypeError, ValueError: no states to start from, see `checked_roots`.
+      TypeError: no such policy.
+      TypeError, ValueError: no states to start from, see `checked_roots`; or the policy has no answer on a path.
     """
+    if not callable(getattr(policy, "action_probabilities", None)):
+        raise TypeError(f"expected a StrategyProfile or an OpenSpiel policy, got {policy!r}; see read_policy")
     game, roots = checked_roots(states)
     reach = np.ones((len(roots), game.num_players()))
     for row, history in enumerate(roots):

@@ -27,6 +27,7 @@ import pyspiel
 
 from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
+from spiel_cfrplus._counts import checked_player
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.recall import trace_sequences
@@ -68,6 +69,11 @@ class SequenceFormGame(Immutable):
         """
         with memory_errors_name(lambda: f"{tree.game}, compiling {tree.num_histories} histories"):
             return _compile(tree)
+
+    @property
+    def description(self) -> str:
+        """What it was made from and how large it is; names where a sub-game starts, and how many infostates are locked."""
+        return self._summary()
 
     @property
     def num_players(self) -> int:
@@ -156,13 +162,12 @@ class SequenceFormGame(Immutable):
           float64 (S,); the expected utility of a strategy x is x . g.
 
         Raises:
-          ValueError: there is no such player, or the strategies are not one number per sequence for each player.
+          TypeError, ValueError: there is no such player, or the strategies are not one number per sequence for each player.
         """
+        player = checked_player(player, self.num_players, self.tree.game)
         shapes = [np.shape(strategy) for strategy in strategies]
         if shapes != [(treeplex.num_sequences,) for treeplex in self.treeplexes]:
             raise ValueError(f"expected one sequence-form strategy for each player, got shapes {shapes}")
-        if not 0 <= player < self.num_players:
-            raise ValueError(f"{self.tree.game} has players 0 to {self.num_players - 1}, got {player}")
         gradient = np.empty(self.num_sequences)
         _kernels.payoff_gradient(
             self.treeplex_arrays, self.payoff_arrays, player, np.concatenate(strategies, dtype=np.float64), gradient

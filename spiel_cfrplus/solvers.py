@@ -21,7 +21,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus import checkpoint
-from spiel_cfrplus._counts import checked_count, one_or_more
+from spiel_cfrplus._calls import name_constructor_after
+from spiel_cfrplus._counts import at_most_cores, checked_count
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.division import Division
@@ -68,6 +69,10 @@ class Solver:
 
     self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay
     algorithm: str
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        name_constructor_after(cls)
 
     def __init__(self, self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay):
         """Takes a session as it stands."""
@@ -174,7 +179,7 @@ class Solver:
             mine = mine or {cls.algorithm: cls}  # a user's own
         elif not mine:
             raise TypeError(f"cannot load a {cls.__name__}, only solvers that are compiled as a whole; unpickle it instead")
-        solver = checkpoint.load(path, mine, game, threads)
+        solver = checkpoint.load(path, mine, game, at_most_cores(threads, "threads"))
         assert isinstance(solver, cls)
         return solver
 
@@ -225,7 +230,7 @@ class CompiledSolver(Solver):
 
         Raises:
           TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.
-          ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer of 1 or more.
+          ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer from 1 to the number of cores.
           ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
           MemoryError: memory ran out.
         """
@@ -235,7 +240,7 @@ class CompiledSolver(Solver):
         rule = self.local_rule if local_rule is None else local_rule
         if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
-        threads = one_or_more(threads, "threads")
+        threads = at_most_cores(threads, "threads")
         game = compile_game(game)
         how = rule, averaging, alternating, self.optimistic, bool(exact_ties)
         with memory_errors_name(

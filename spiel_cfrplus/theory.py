@@ -199,9 +199,11 @@ class TheoryChecks:
           session: a solver, or self-play of any minimisers. Statements about the whole of a run do not apply if it has begun.
 
         Raises:
-          TypeError: the players do not meet, as in CFR-BR.
+          TypeError: it is neither, or the players do not meet, as in CFR-BR.
         """
         self_play = session.self_play if isinstance(session, Solver) else session
+        if not isinstance(self_play, SelfPlay | CompiledSelfPlay | BestResponsePlay):
+            raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {session!r}")
         if isinstance(self_play, BestResponsePlay):
             raise TypeError("the statements are about players who meet each other, not about CFR-BR")
         self.session: SelfPlay | CompiledSelfPlay = self_play

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 
 import pyspiel
 
+from spiel_cfrplus._counts import checked_count, checked_number
+
 # Histories are numbered with 32 bits, so this is a limit where none is set, and cannot be raised.
 MOST_HISTORIES = 2**31 - 1
 
@@ -38,11 +40,12 @@ class WalkLimits:
           time_limit: at most so many seconds; no limit by default.
 
         Raises:
+          TypeError: `max_histories` is not an integer, or `time_limit` is not a number.
           ValueError: `max_histories` is less than 1, or `time_limit` is negative or NaN.
         """
-        if max_histories is not None and max_histories < 1:
-            raise ValueError(f"max_histories must be 1 or more, got {max_histories}")
-        if time_limit is not None and not time_limit >= 0:
+        if max_histories is not None:
+            max_histories = checked_count(max_histories, "histories in max_histories", least=1, most=math.inf)
+        if time_limit is not None and not checked_number(time_limit, "time_limit") >= 0:
             raise ValueError(f"time_limit must be a number of seconds of 0 or more, got {time_limit}")
         most = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
         return cls(most, math.inf if time_limit is None else time.monotonic() + time_limit)

@@ -1,9 +1,15 @@
-"""Compiled games that several test files use."""
+"""Compiled games that several test files use, and how many cores the tests take the machine to have."""
 
 import pytest
 from games import GAMES
 
-from spiel_cfrplus import SequenceFormGame, compile_game
+from spiel_cfrplus import SequenceFormGame, _counts, compile_game
+
+
+@pytest.fixture(autouse=True)
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests use up to eight threads or processes on any machine. The command line, in its own process, does not see this."""
+    monkeypatch.setattr(_counts, "num_cores", lambda: 8)
 
 
 @pytest.fixture(scope="session")

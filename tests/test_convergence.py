@@ -73,7 +73,7 @@ def test_no_iteration_is_done_beyond_the_rows_taken():
 
 @pytest.mark.parametrize("arguments", [{"num_iterations": 0}, {"num_iterations": 10, "report_every": 0}])
 def test_numbers_that_make_no_sense_are_refused_at_once(arguments):
-    with pytest.raises(ValueError, match="must be positive, got 0"):
+    with pytest.raises(ValueError, match="must be 1 or more, got 0"):
         convergence(CFRSolver(KUHN), **arguments)
 
 

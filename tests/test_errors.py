@@ -1,5 +1,7 @@
 """What bad input gets: one specific ValueError that names the game, the reason and the remedy, before any long work."""
 
+import inspect
+import re
 import sys
 from collections.abc import Callable
 
@@ -8,8 +10,34 @@ import numpy as np
 import pyspiel
 import pytest
 from games import GAMES, mentions
+from open_spiel.python import policy as openspiel_policy
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, compile_game, evaluate, tree_walk
+from spiel_cfrplus import (
+    ALGORITHMS,
+    LEARNERS,
+    Averaging,
+    CFRBRSolver,
+    CFRPlusSolver,
+    CFRSolver,
+    LearningSolver,
+    Solver,
+    StrategyProfile,
+    _counts,
+    compile_game,
+    compile_subgame,
+    evaluate,
+    lock,
+    read_policy,
+    tree_walk,
+)
+from spiel_cfrplus.best_response_play import BestResponsePlay
+from spiel_cfrplus.convergence import convergence
+from spiel_cfrplus.crosscheck import crosscheck
+from spiel_cfrplus.openspiel import cfr as openspiel_cfr
+from spiel_cfrplus.openspiel import cfr_br, discounted_cfr
+from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching
+from spiel_cfrplus.solvers import CompiledSolver
+from spiel_cfrplus.theory import TheoryChecks
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -137,3 +165,174 @@ def test_unknown_averaging_is_refused_before_the_walk(monkeypatch):
     with pytest.raises(ValueError, match=mentions("'papers'", "paper, openspiel")):
         CFRPlusSolver(GAMES["python_kuhn_poker"](), averaging="papers")
     assert moves == []
+
+
+# Numbers, players and policies of the wrong kind.
+
+
+@pytest.mark.parametrize("number", [1e3, np.float64(10), None, "3"])
+def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
+    solver = CFRPlusSolver(kuhn)
+    calls = [
+        lambda: solver.run(number),
+        lambda: solver.warm_start(StrategyProfile.uniform(kuhn), number),
+        lambda: convergence(solver, number),
+        lambda: crosscheck("no game", "cfr", num_iterations=number),
+        lambda: BestResponsePlay(kuhn, [CFR(treeplex) for treeplex in kuhn.treeplexes]).run(number),
+        lambda: openspiel_cfr.CFRSolver(kuhn.tree.game).run(number),
+        lambda: TheoryChecks(solver).run(number),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match=mentions("the number of iterations must be an integer", repr(number))):
+            call()
+    assert solver.iteration == 0
+    if number is not None:
+        with pytest.raises(TypeError, match=mentions("iterations between rows must be an integer", repr(number))):
+            convergence(solver, 10, report_every=number)
+        with pytest.raises(TypeError, match=mentions("iterations that are left out must be an integer", repr(number))):
+            Averaging(delay=number)
+
+
+@pytest.mark.parametrize("number", [2**62 + 1, 2**63, 10**30])
+def test_counts_beyond_what_compiled_code_counts_are_refused(number, kuhn):
+    solver = CFRPlusSolver(kuhn)
+    for call in (
+        lambda: solver.run(number),
+        lambda: convergence(solver, number),
+        lambda: solver.warm_start(StrategyProfile.uniform(kuhn), number),
+        lambda: Averaging(delay=number),
+    ):
+        with pytest.raises(ValueError, match=rf"must be at most 2\*\*62, got {number}"):
+            call()
+
+
+def test_integers_of_numpy_are_integers(kuhn):
+    solver = CFRPlusSolver(kuhn)
+    solver.run(np.uint8(2))
+    assert [row.iteration for row in convergence(solver, np.int64(3), report_every=np.int32(1))] == [3, 4, 5]
+    locked = lock(kuhn, {(np.int64(0), np.str_("0")): {np.int8(0): np.float32(0.5), 1: 0.5}})
+    assert locked.num_infostates == 11
+    profile = StrategyProfile.uniform(kuhn)
+    for player in (0, 1):
+        assert (profile.sequence_form(np.int16(player)) == profile.sequence_form(player)).all()
+        assert (profile.of_player(np.uint64(player)) == profile.of_player(player)).all()
+
+
+@pytest.mark.parametrize(
+    ("player", "error", "words"),
+    [
+        (-1, ValueError, "kuhn_poker() has players 0 to 1, got -1"),
+        (2, ValueError, "kuhn_poker() has players 0 to 1, got 2"),
+        (1.0, TypeError, "a player is an integer from 0 to 1, got 1.0"),
+        (None, TypeError, "a player is an integer from 0 to 1, got None"),
+        ("0", TypeError, "a player is an integer from 0 to 1, got '0'"),
+    ],
+)
+def test_players_that_there_are_not_are_refused(player, error, words, kuhn):
+    profile = StrategyProfile.uniform(kuhn)
+    for call in (
+        lambda: profile.of_player(player),
+        lambda: profile.sequence_form(player),
+        lambda: kuhn.payoff_gradient(player, [profile.sequence_form(0), profile.sequence_form(1)]),
+        lambda: lock(kuhn, {(player, "0"): {0: 1.0}}),
+    ):
+        with pytest.raises(error, match=mentions(words)):
+            call()
+
+
+@pytest.mark.parametrize("value", ["2", None, [1.0]])
+def test_what_is_no_number_is_named(value, kuhn):
+    calls = {
+        "the averaging power": lambda: Averaging(value),
+        "the exponent alpha": lambda: DiscountedRegretMatching(value),
+        "the exponent beta": lambda: DiscountedRegretMatching(0.0, value),
+        "optimistic": lambda: CFR(kuhn.treeplexes[0], optimistic=value),
+    }
+    if value is not None:
+        calls["time_limit"] = lambda: convergence(CFRSolver(kuhn), 1, time_limit=value)
+        calls["target_nash_conv"] = lambda: convergence(CFRSolver(kuhn), 1, target_nash_conv=value)
+        calls["step_size"] = lambda: LEARNERS["cfr_hedge"].with_step_size(value)
+    for name, call in calls.items():
+        with pytest.raises(TypeError, match=mentions(f"{name} must be a number, got {value!r}")):
+            call()
+
+
+def test_more_threads_or_processes_than_cores_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr(_counts, "num_cores", lambda: 2)
+    for number in (3, 100_000, 2**63 - 1, 2**70):
+        words = f"the number of threads must be at most 2, the number of cores of this machine, got {number}"
+        with pytest.raises(ValueError, match=words):
+            CFRSolver(games.interrupting_game(), threads=number)
+        with pytest.raises(ValueError, match=words):
+            Solver.load("no_such_file", threads=number)
+        with pytest.raises(ValueError, match=f"the number of processes must be at most 2, .* got {number}"):
+            compile_game(games.python_chain(10), processes=number)
+    assert CFRSolver(GAMES["kuhn_poker"](), threads=2).division is not None
+
+
+def test_read_policy_takes_a_game_that_is_not_compiled():
+    game = GAMES["kuhn_poker"]()
+    profile = read_policy(game, openspiel_policy.UniformRandomPolicy(game))
+    assert (profile.probabilities == StrategyProfile.uniform(compile_game(game)).probabilities).all()
+    with pytest.raises(TypeError, match=mentions("expected a pyspiel.Game, got None")):
+        read_policy(None, {})
+
+
+def test_a_list_of_policies_says_whose_is_missing(kuhn):
+    profile = StrategyProfile.uniform(kuhn)
+    for policies, words in (
+        ([profile], "kuhn_poker() has 2 players, got 1 policies: none for player 1"),
+        ([], "kuhn_poker() has 2 players, got 0 policies: none for player 0, 1"),
+        ([profile] * 3, "kuhn_poker() has 2 players, got 3 policies; give one for each player"),
+    ):
+        with pytest.raises(ValueError, match=mentions(words)):
+            evaluate(kuhn, policies)
+    with pytest.raises(TypeError, match=mentions("kuhn_poker()", "got None for player 1")):
+        evaluate(kuhn, [profile, None])
+
+
+def test_a_profile_of_another_part_of_the_game_is_told_apart(kuhn):
+    state = kuhn.tree.game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    part = StrategyProfile.uniform(compile_subgame(state))
+    words = ["another game, kuhn_poker() below [0, 1], ", "than kuhn_poker(), 12 infostates, "]
+    with pytest.raises(ValueError, match=mentions(*words)):
+        read_policy(kuhn, part)
+
+
+def test_what_is_no_solver_is_named(kuhn):
+    for call in (lambda: convergence(kuhn, 3), lambda: TheoryChecks(kuhn)):
+        with pytest.raises(TypeError, match=mentions("expected a solver, such as CFRPlusSolver(game), got Seq")):
+            call()
+    for minimizer in ("cfr_hedge", None):
+        with pytest.raises(TypeError, match=mentions("expected a function that makes a minimizer", repr(minimizer))):
+            LearningSolver(kuhn, minimizer)
+
+
+@pytest.mark.parametrize(
+    "solver_type",
+    [
+        *ALGORITHMS.values(),
+        CFRBRSolver,
+        LearningSolver,
+        type("MySolver", (CFRSolver,), {}),
+        *(openspiel_cfr.CFRSolver, openspiel_cfr.CFRPlusSolver, openspiel_cfr._CFRSolver, cfr_br.CFRBRSolver),
+        *(discounted_cfr.DCFRSolver, discounted_cfr.LCFRSolver),
+    ],
+)
+def test_a_misspelled_keyword_is_reported_for_the_class_that_was_called(solver_type, kuhn):
+    name = f"{solver_type.__name__}.__init__()"
+    with pytest.raises(TypeError, match=f"^{re.escape(name)} got an unexpected keyword argument 'averging'"):
+        solver_type(kuhn, averging="paper")
+    assert inspect.signature(CFRPlusSolver) == inspect.signature(CompiledSolver)
+    assert CFRPlusSolver.__init__.__doc__ == CompiledSolver.__init__.__doc__
+
+
+@pytest.mark.parametrize("number", [1e3, "1000", [5]])
+def test_limits_of_a_walk_are_numbers(number):
+    with pytest.raises(TypeError, match=mentions("the number of histories in max_histories must be an integer", repr(number))):
+        compile_game(GAMES["kuhn_poker"](), max_histories=number)
+    if not isinstance(number, float):
+        with pytest.raises(TypeError, match=mentions("time_limit must be a number, got", repr(number))):
+            compile_game(GAMES["kuhn_poker"](), time_limit=number)

@@ -83,6 +83,20 @@ assert CFRPlusSolver is solvers.CFRPlusSolver
 """)
 
 
+def test_modules_come_when_they_are_used():
+    """As the README writes them: `import spiel_cfrplus`, then `spiel_cfrplus.plotting.plot_convergence`."""
+    run_python("""
+import sys, spiel_cfrplus
+assert {"plotting", "theory", "size_estimate", "openspiel"} <= set(dir(spiel_cfrplus))
+assert "spiel_cfrplus.plotting" not in sys.modules
+assert callable(spiel_cfrplus.plotting.plot_convergence)
+assert spiel_cfrplus.theory.TheoryChecks and spiel_cfrplus.convergence.convergence
+assert spiel_cfrplus.openspiel.cfr_br.CFRBRSolver
+assert spiel_cfrplus.CFRSolver is spiel_cfrplus.solvers.CFRSolver
+assert not hasattr(spiel_cfrplus, "_kernel")
+""")
+
+
 def test_other_names_are_missing():
     with pytest.raises(AttributeError, match="module 'spiel_cfrplus' has no attribute 'CFRPLusSolver'"):
         _ = spiel_cfrplus.CFRPLusSolver

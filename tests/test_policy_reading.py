@@ -311,7 +311,7 @@ def test_a_profile_belongs_to_its_game_not_to_one_compilation_of_it(kuhn, make):
     profile = StrategyProfile(again, np.concatenate(sequences))
     np.testing.assert_array_equal(read_policy(kuhn, make(profile)).of_player(1), profile.of_player(1))
     other = compile_game(pyspiel.load_game("misere(game=kuhn_poker())"))
-    with pytest.raises(ValueError, match=r"made for another game, misere\(game=kuhn_poker\(\)\), than kuhn_poker"):
+    with pytest.raises(ValueError, match=r"made for another game, misere\(game=kuhn_poker\(\)\), .* than kuhn_poker"):
         read_policy(kuhn, make(StrategyProfile(other, profile.probabilities)))
 
 

@@ -144,6 +144,7 @@ def test_values_below_a_frontier_add_up_to_those_of_the_whole(seed, num_players)
     reach = [reach_of(state, policy) for state in states]
     np.testing.assert_allclose(players_reach(states, profile.to_pyspiel_policy()), [players for _, players in reach])
     np.testing.assert_allclose(players_reach(states, profile.to_tabular_policy()), [players for _, players in reach])
+    np.testing.assert_allclose(players_reach(states, profile), [players for _, players in reach])
     weights = [chance * np.prod(players) for chance, players in reach]
     game = compile_subgame(states, [players for _, players in reach])
     part = StrategyProfile.uniform(game).replaced(profile)
@@ -344,3 +345,14 @@ def test_profiles_of_unrelated_games_are_not_mixed():
     narrow, wide = (StrategyProfile.uniform(one_turn(*range(count))) for count in (2, 3))
     with pytest.raises(ValueError, match=mentions("player 0 has the actions [0, 1]", "[0, 1, 2]")):
         narrow.replaced(wide)
+
+
+def test_reach_needs_a_policy_that_answers():
+    game = compile_game(GAMES["kuhn_poker"]())
+    state = after(game.tree.game, 0, 1, 0)
+    for policy in (None, {}, 1):
+        with pytest.raises(TypeError, match="expected a StrategyProfile or an OpenSpiel policy, got"):
+            players_reach(state, policy)
+    below = StrategyProfile.uniform(compile_subgame(state))
+    with pytest.raises(ValueError, match="player 0 has no infostate '0' in SequenceFormGame"):
+        players_reach(state, below)

@@ -31,6 +31,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
+from spiel_cfrplus._calls import name_constructor_after
 from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import _kernels
@@ -154,6 +155,7 @@ class _CFRSolverBase:
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
+        name_constructor_after(cls)
         for name in _COMPILED:
             if name in vars(cls):
                 raise TypeError(f"{cls.__name__}.{name} would never be called: the passes over the tree are compiled")

@@ -17,6 +17,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfrplus._counts import checked_number
+
 
 @runtime_checkable
 class RegretMinimizer(Protocol):
@@ -71,11 +73,12 @@ def checked_weight(optimistic: float) -> float:
     """The weight of a prediction, 1 for True and 0 for False.
 
     Raises:
-      ValueError: it is not between 0 and 1.
+      TypeError, ValueError: it is not a number between 0 and 1.
     """
-    if not 0 <= optimistic <= 1:
+    weight = checked_number(optimistic, "optimistic")
+    if not 0 <= weight <= 1:
         raise ValueError(f"optimistic must be True, False or a weight between them, got {optimistic}")
-    return float(optimistic)
+    return weight
 
 
 class PredictiveMinimizer:
@@ -129,11 +132,12 @@ def checked_step_size(step_size: float) -> float:
     """The step size.
 
     Raises:
-      ValueError: it is not positive and finite.
+      TypeError, ValueError: it is not a number, positive and finite.
     """
-    if not 0 < step_size < math.inf:
+    number = checked_number(step_size, "step_size")
+    if not 0 < number < math.inf:
         raise ValueError(f"step_size must be positive and finite, got {step_size}")
-    return step_size
+    return number
 
 
 class StepSizes:

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
+from spiel_cfrplus._counts import checked_number
 from spiel_cfrplus.averaging import powers
 
 
@@ -67,17 +68,17 @@ class DiscountedRegretMatching:
       alpha, beta: the exponents; 3/2 and 0 are the paper's recommendation, 1 and 1 are linear CFR.
 
     Raises:
-      ValueError: an exponent is not a number.
+      TypeError, ValueError: an exponent is not a number.
     """
 
     alpha: float = 1.5
     beta: float = 0.0
 
     def __post_init__(self) -> None:
+        for name in ("alpha", "beta"):
+            object.__setattr__(self, name, checked_number(getattr(self, name), f"the exponent {name}"))
         if math.isnan(self.alpha) or math.isnan(self.beta):
             raise ValueError(f"the exponents of discounting must be numbers, got alpha={self.alpha}, beta={self.beta}")
-        for name in ("alpha", "beta"):  # whatever kind of number was given
-            object.__setattr__(self, name, float(getattr(self, name)))
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         return np.stack([self._discount(iterations, exponent) for exponent in (self.alpha, self.beta)], axis=1)
