@@ -8,6 +8,8 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cfrplus.chance import checked_outcomes
+
 _MOST_PLAYOUTS = 100
 # Over all playouts: moves of chance need not end.
 _MOST_CHANCE_MOVES = 10_000
@@ -46,7 +48,7 @@ def _check_information_states(game: pyspiel.Game) -> None:
     if state is None:
         return
     try:
-        state.information_state_string()
+        state.information_state_string(state.current_player())
     except (pyspiel.SpielError, NotImplementedError) as error:
         raise no_information_states(game, error) from error
 
@@ -56,10 +58,10 @@ def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
     generator, moves = random.Random(0), 0
     for _ in range(_MOST_PLAYOUTS):
         state = game.new_initial_state()
-        while state.current_player() == pyspiel.PlayerId.CHANCE and (outcomes := state.chance_outcomes()):
+        while state.current_player() == pyspiel.PlayerId.CHANCE:
             if moves == _MOST_CHANCE_MOVES:
                 return None
-            state.apply_action(generator.choice(outcomes)[0])
+            state.apply_action(generator.choice(checked_outcomes(state))[0])
             moves += 1
         if state.current_player() >= 0:
             return state

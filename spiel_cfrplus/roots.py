@@ -19,6 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from spiel_cfrplus.chance import at, chance_probability, checked_outcomes
+from spiel_cfrplus.game_checks import why_string_is_not_enough
+
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
@@ -36,8 +39,29 @@ def replay(game: pyspiel.Game, history: History) -> pyspiel.State:
 
 
 def actions_of(state: pyspiel.State) -> list[int]:
-    """What leads from a state to its children, in the order of the walk."""
-    return [action for action, _ in state.chance_outcomes()] if state.is_chance_node() else state.legal_actions()
+    """What leads from a state to its children, in the order of the walk.
+
+    Raises:
+      ValueError: two are the same, or chance outcomes are not a distribution.
+    """
+    player = state.current_player()
+    if player == pyspiel.PlayerId.CHANCE:
+        return [action for action, _ in checked_outcomes(state)]
+    if player < 0:
+        return []
+    actions = state.legal_actions()
+    check_distinct(state, player, actions)
+    return actions
+
+
+def check_distinct(state: pyspiel.State, player: int, actions: list[int]) -> None:
+    """Refuses a list of legal actions that has one of them twice.
+
+    Raises:
+      ValueError: it has.
+    """
+    if len(set(actions)) < len(actions):
+        raise ValueError(f"{at(state)} player {player} has the legal actions {actions}, one of them twice")
 
 
 def checked_roots(states: pyspiel.State | Sequence[pyspiel.State]) -> tuple[pyspiel.Game, tuple[History, ...]]:
@@ -69,6 +93,11 @@ def _check_root(game: pyspiel.Game, state: pyspiel.State) -> None:
     history = state.history()
     if str(state.get_game()) != str(game):
         raise ValueError(f"the states belong to two games, {game} and {state.get_game()}; give those of one")
+    if state.get_game() is not game and (reason := why_string_is_not_enough(game)):
+        raise ValueError(
+            f"the states belong to two games that are both called {game} and may differ: {reason}; load the game once and take "
+            "all states from it"
+        )
     try:
         replayed = replay(game, tuple(history))
         same = (str(replayed), replayed.current_player()) == (str(state), state.current_player())
@@ -94,7 +123,7 @@ def root_distribution(game: pyspiel.Game, roots: Sequence[History], reach: npt.A
     """
     players = _checked_reach(game, len(roots), reach)
     largest = players.max(axis=0)
-    chance = [math.prod(dict(state.chance_outcomes())[action] for state, action in _moves_of_chance(game, z)) for z in roots]
+    chance = [math.prod(chance_probability(*move) for move in _moves(game, z) if move[0].is_chance_node()) for z in roots]
     weights = np.array(chance) * np.prod(players / np.where(largest > 0, largest, 1), axis=1)
     if not weights.sum() > 0:
         raise ValueError(f"{game}: chance and the players together reach none of the roots {[list(root) for root in roots]}")
@@ -123,14 +152,11 @@ def _moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State
         state.apply_action(action)
 
 
-def _moves_of_chance(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
-    return ((state, action) for state, action in _moves(game, history) if state.is_chance_node())
-
-
 def infostates_before(game: pyspiel.Game, roots: Sequence[History]) -> set[tuple[int, str]]:
     """The infostates, (player, string), that players pass on the way to the roots."""
     moves = (move for root in roots for move in _moves(game, root))
-    return {(state.current_player(), state.information_state_string()) for state, _ in moves if not state.is_chance_node()}
+    players = ((state, state.current_player()) for state, _ in moves if not state.is_chance_node())
+    return {(player, state.information_state_string(player)) for state, player in players}
 
 
 def players_reach(
@@ -154,5 +180,8 @@ def players_reach(
     for row, history in enumerate(roots):
         for state, action in _moves(game, history):
             if not state.is_chance_node():
-                reach[row, state.current_player()] *= policy.action_probabilities(state).get(action, 0.0)
+                player = state.current_player()
+                # OpenSpiel's C++ policies do not take the player; its Python games may need it.
+                asked = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
+                reach[row, player] *= policy.action_probabilities(*asked).get(action, 0.0)
     return reach

@@ -28,6 +28,7 @@ import pyspiel
 from spiel_cfrplus import _kernels, _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
 from spiel_cfrplus._counts import checked_player
+from spiel_cfrplus.chance import normalized
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.recall import trace_sequences
@@ -61,14 +62,17 @@ class SequenceFormGame(Immutable):
 
     @classmethod
     def from_tree(cls, tree: GameTree) -> SequenceFormGame:
-        """Derives the sequence form.
+        """Derives the sequence form; chance probabilities are normalized, see `chance`.
 
         Raises:
           MemoryError: memory ran out.
           ValueError: a player does not have perfect recall, or meets an infostate twice on one path.
+
+        Warns:
+          UserWarning: chance probabilities do not sum to 1 and were divided by their sum.
         """
         with memory_errors_name(lambda: f"{tree.game}, compiling {tree.num_histories} histories"):
-            return _compile(tree)
+            return _compile(normalized(tree))
 
     @property
     def description(self) -> str:

@@ -151,7 +151,7 @@ def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None
 
 def _key_bytes(game: pyspiel.Game, state: pyspiel.State) -> int:
     try:
-        return sys.getsizeof(state.information_state_string())
+        return sys.getsizeof(state.information_state_string(state.current_player()))
     except (pyspiel.SpielError, NotImplementedError) as error:
         raise no_information_states(game, error) from error
 

@@ -10,21 +10,20 @@ from __future__ import annotations
 import array
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus.chance import at, checked_outcomes
 from spiel_cfrplus.game_checks import no_information_states
 from spiel_cfrplus.progress import Advance, no_advance
-from spiel_cfrplus.roots import History, replay
+from spiel_cfrplus.roots import History, check_distinct, replay
 from spiel_cfrplus.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
 TERMINAL = int(pyspiel.PlayerId.TERMINAL)
-# Chance probabilities of a node are computed by the game, often as n times 1/n; this much rounding is accepted in their sum.
-_CHANCE_SUM_TOLERANCE = 1e-6
+
 _HISTORIES_PER_STEP = 1024
 
 
@@ -169,7 +168,7 @@ class TreeWalk:
         actor = state.current_player()
         if 0 <= actor < self._num_players:
             try:
-                key = state.information_state_string()
+                key = state.information_state_string(actor)
             except (pyspiel.SpielError, NotImplementedError) as error:
                 raise no_information_states(self._game, error) from error
             actions = state.legal_actions()
@@ -182,7 +181,7 @@ class TreeWalk:
             actions.reverse()
             return actions
         if actor == CHANCE:
-            return self._visit_chance(state)
+            return self.visit_chance_move(checked_outcomes(state))
         self._visit_end(state, actor)
         return []
 
@@ -222,42 +221,31 @@ class TreeWalk:
     def _visit_end(self, state: pyspiel.State, actor: int) -> None:
         if actor != TERMINAL:
             raise ValueError(
-                f"{_at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
+                f"{at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
                 "simultaneous moves with pyspiel.convert_to_turn_based(game)"
             )
         returns = state.returns()
         try:
             own_returns = array.array("d", returns)
         except TypeError as error:
-            raise ValueError(f"{_at(state)} returns() are {returns!r}, not a list of numbers") from error
+            raise ValueError(f"{at(state)} returns() are {returns!r}, not a list of numbers") from error
         if len(own_returns) != self._num_players:
-            raise ValueError(f"{_at(state)} returns() are {returns!r}, not one number for each player")
+            raise ValueError(f"{at(state)} returns() are {returns!r}, not one number for each player")
         self._nodes.append(TERMINAL)
         self._returns += own_returns
 
-    def _visit_chance(self, state: pyspiel.State) -> list[int]:
-        outcomes = state.chance_outcomes()
-        if not outcomes:
-            raise ValueError(f"{_at(state)} chance is to move but there are no chance outcomes; mend chance_outcomes()")
-        total = math.fsum(probability for _, probability in outcomes)
-        if not abs(total - 1) <= _CHANCE_SUM_TOLERANCE or min(probability for _, probability in outcomes) < 0:
-            raise ValueError(
-                f"{_at(state)} the chance outcomes {outcomes} sum to {total} and are not a probability distribution; mend "
-                "chance_outcomes() of the game"
-            )
-        return self.visit_chance_move(outcomes)
-
     def _new_infostate(self, state: pyspiel.State, player: int, key: str, actions: list[int]) -> int:
         # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
-        if state.information_state_string() != key:
+        if not isinstance(key, str):
+            raise ValueError(f"{at(state)} information_state_string is {key!r}; it must be a string")
+        if state.information_state_string(player) != key:
             raise ValueError(
-                f"{_at(state)} information_state_string changes between two calls; it must be a function of the history"
+                f"{at(state)} information_state_string changes between two calls; it must be a function of the history"
             )
-        if len(set(actions)) < len(actions):
-            raise ValueError(f"{_at(state)} player {player} has the legal actions {actions}, one of them twice")
+        check_distinct(state, player, actions)
         if not actions:
             raise ValueError(
-                f"{_at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
+                f"{at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "
                 "game skip the player or end"
             )
         return self._add_infostate(player, key, actions)
@@ -270,12 +258,8 @@ class TreeWalk:
         return infostate
 
 
-def _at(state: pyspiel.State) -> str:
-    return f"{state.get_game()}, history {state.history()}:"
-
-
 def _different_actions(state: pyspiel.State, player: int, key: str, here: list[int], elsewhere: list[int]) -> ValueError:
     return ValueError(
-        f"{_at(state)} infostate {key!r} of player {player} has the legal actions {here} here, but {elsewhere} at another "
+        f"{at(state)} infostate {key!r} of player {player} has the legal actions {here} here, but {elsewhere} at another "
         "history; information_state_string must tell them apart"
     )

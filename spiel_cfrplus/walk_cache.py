@@ -228,5 +228,6 @@ def _agrees(tree: GameTree, history: int, child: int, state: pyspiel.State) -> b
         return (tree.action[child], tree.chance_probability[child]) in state.chance_outcomes()
     infostate = tree.infostate[history]
     legal = slice(*tree.legal_action_start[infostate : infostate + 2])
-    here = (state.information_state_string(), state.legal_actions())
+    player = int(tree.actor[history])
+    here = (state.information_state_string(player), state.legal_actions())
     return here == (tree.infostate_keys[infostate], tree.legal_actions[legal].tolist())

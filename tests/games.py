@@ -129,6 +129,14 @@ class _TreeState(pyspiel.State):
         return str(self.history())
 
 
+class PlayerGivenState(_TreeState):
+    """A state whose strings must be asked for with the player."""
+
+    def information_state_string(self, player: int) -> str:
+        assert player == self.current_player()
+        return self.key()
+
+
 class _Place:
     """Holds the node of a state. Cloning a Python state copies it deeply, and the tree need not be copied."""
 
@@ -155,7 +163,7 @@ class _Observer:
 class _TreeGame(pyspiel.Game):
     """Plays a tree of nodes."""
 
-    def __init__(self, game_type: pyspiel.GameType, root: Node):
+    def __init__(self, game_type: pyspiel.GameType, root: Node, state: type[_TreeState]):
         info = pyspiel.GameInfo(
             num_distinct_actions=4,
             max_chance_outcomes=4,
@@ -167,15 +175,16 @@ class _TreeGame(pyspiel.Game):
         )
         super().__init__(game_type, info, {})
         self.root = root
+        self._state = state
 
     def new_initial_state(self) -> _TreeState:
-        return _TreeState(self)
+        return self._state(self)
 
     def make_py_observer(self, observation_type: Any = None, params: Any = None) -> _Observer:
         return _Observer()
 
 
-def python_game(name: str, root: Node, num_players: int = 2) -> pyspiel.Game:
+def python_game(name: str, root: Node, num_players: int = 2, state: type[_TreeState] = _TreeState) -> pyspiel.Game:
     """The tree as a Python game, registered under `name`."""
     dynamics = pyspiel.GameType.Dynamics
     game_type = pyspiel.GameType(
@@ -196,7 +205,7 @@ def python_game(name: str, root: Node, num_players: int = 2) -> pyspiel.Game:
 
     class NamedGame(_TreeGame):  # a class, since OpenSpiel's registry must not be the last to hold what it is given
         def __init__(self, params: Any = None):
-            super().__init__(game_type, root)
+            super().__init__(game_type, root, state)
 
     pyspiel.register_game(game_type, NamedGame)
     return pyspiel.load_game(name)
@@ -235,6 +244,17 @@ def chain(depth: int, load: Callable[[Node], pyspiel.Game] = efg_game) -> pyspie
 def python_chain(depth: int) -> pyspiel.Game:
     """`chain` as a Python game: OpenSpiel's extensive-form loader recurses and does not survive 20,000 moves."""
     return chain(depth, lambda root: python_game("test_chain", root))
+
+
+def player_given_game() -> pyspiel.Game:
+    """Matching pennies where a match pays 2 at heads, in a Python game whose strings need the player. Value 1/5.
+
+    The matrix is [[2, -1], [-1, 1]]; both play heads with 2/5. A chance move decides nothing.
+    """
+    rows = [[2, -1], [-1, 1]]
+    ends = [Turn(1, "second", {j: End([value, -value]) for j, value in enumerate(row)}) for row in rows]
+    pennies = Turn(0, "first", dict(enumerate(ends)))
+    return python_game("test_player_given", Chance([0.5, 0.5], [pennies, pennies]), state=PlayerGivenState)
 
 
 def shared_string_game() -> pyspiel.Game:

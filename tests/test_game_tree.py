@@ -9,9 +9,12 @@ import pyspiel
 import pytest
 import reference
 from games import GAMES, Chance, End, Turn
+from open_spiel.python.algorithms import cfr as openspiel_cfr
 
-from spiel_cfrplus import CFRPlusSolver, GameTree, SequenceFormGame
+from spiel_cfrplus import CFRPlusSolver, GameTree, SequenceFormGame, compile_subgame, evaluate, players_reach
 from spiel_cfrplus.game_tree import CHANCE, NO_ACTION, NO_INFOSTATE, NO_PARENT, TERMINAL
+from spiel_cfrplus.openspiel import cfr
+from spiel_cfrplus.size_estimate import estimate_size
 
 
 def load_tree(name: str) -> GameTree:
@@ -273,3 +276,38 @@ def test_a_walk_and_what_is_made_of_it_take_little_memory():
     assert len(arrays.entry_utility) == 2 * tree.num_terminals
     assert walked / tree.num_histories < 65
     assert compiled / tree.num_histories < 100
+
+
+def test_games_whose_methods_must_be_told_the_player_are_solved_as_by_openspiel():
+    game = games.player_given_game()
+    theirs = openspiel_cfr.CFRPlusSolver(game)
+    drop_in = cfr.CFRPlusSolver(game)
+    solver = CFRPlusSolver(game)
+    for _ in range(20):
+        theirs.evaluate_and_update_policy()
+    drop_in.run(20)
+    solver.run(1000)
+    expected = theirs.average_policy().action_probability_array
+    np.testing.assert_array_equal(drop_in.average_policy().action_probability_array, expected)
+    assert solver.evaluate().values.tolist() == pytest.approx([0.2, -0.2], abs=1e-3)
+    assert evaluate(solver.game, solver.average_policy()).nash_conv == pytest.approx(solver.nash_conv(), abs=1e-15)
+
+
+def test_sub_games_and_estimates_of_games_whose_methods_must_be_told_the_player():
+    game = games.player_given_game()
+    state = game.new_initial_state().child(0).child(1)
+    assert compile_subgame(state).treeplexes[1].infostate_keys == ("second",)
+    assert estimate_size(game).num_decisions == 6
+    table = CFRPlusSolver(game).average_policy()
+    assert players_reach(state, table).tolist() == [[0.5, 1.0]]
+
+
+def test_information_state_strings_that_are_no_strings_are_refused():
+    game = games.python_game("test_number_as_string", Turn(0, "start", {0: End([1, -1])}), state=_NumberAsString)
+    with pytest.raises(ValueError, match=games.mentions("test_number_as_string", "history []", "is 7; it must be a string")):
+        GameTree.from_game(game)
+
+
+class _NumberAsString(games.PlayerGivenState):
+    def information_state_string(self, player):
+        return 7

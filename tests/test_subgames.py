@@ -10,6 +10,7 @@ import pyspiel
 import pytest
 import reference
 from games import GAMES, Chance, End, Turn, mentions
+from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cfrplus import (
     CFRPlusSolver,
@@ -356,3 +357,29 @@ def test_reach_needs_a_policy_that_answers():
     below = StrategyProfile.uniform(compile_subgame(state))
     with pytest.raises(ValueError, match="player 0 has no infostate '0' in SequenceFormGame"):
         players_reach(state, below)
+
+
+_TWO_GAMES = """EFG 2 R "the same description" { "A" "B" } ""
+c "" 1 "" { "heads" 1/2 "tails" 1/2 } 0
+p "" 2 1 "second" { "a" "b" } 0
+t "" 1 "" { BEST -1 }
+t "" 2 "" { 1 -1 }
+p "" 2 1 "second" { "a" "b" } 0
+t "" 3 "" { 0 0 }
+t "" 4 "" { BEST -2 }
+"""
+
+
+def test_states_of_two_games_that_share_a_string_are_refused():
+    one, other = (pyspiel.load_efg_game(_TWO_GAMES.replace("BEST", best)) for best in ("3", "4"))
+    assert str(one) == str(other)
+    states = [after(one, 0), after(other, 1)]
+    for use in (compile_subgame, lambda states: players_reach(states, UniformRandomPolicy(one))):
+        with pytest.raises(ValueError, match=mentions("two games", "efg_game()", "load the game once")):
+            use(states)
+    assert compile_subgame([after(one, 0), after(one, 1)]).num_infostates == 1
+
+
+def test_states_of_a_game_that_was_loaded_twice_belong_together():
+    states = [after(pyspiel.load_game("kuhn_poker"), *deal) for deal in ((JACK, QUEEN), (JACK, KING))]
+    assert len(compile_subgame(states).tree.roots) == 2

@@ -22,8 +22,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import sys
-import warnings
 from collections.abc import Iterator, MutableMapping
 from typing import Any, ClassVar
 
@@ -33,6 +31,7 @@ from open_spiel.python import policy
 
 from spiel_cfrplus._calls import name_constructor_after
 from spiel_cfrplus._counts import checked_count
+from spiel_cfrplus._warnings import warn
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import _kernels
 from spiel_cfrplus.openspiel.histories import Histories
@@ -199,7 +198,7 @@ class _CFRSolverBase:
         try:
             trace_sequences(self._histories.tree)
         except ImperfectRecallError as error:
-            warnings.warn(str(error), UserWarning, stacklevel=_caller_level())
+            warn(str(error))
 
     @property
     def iteration(self) -> int:
@@ -332,14 +331,6 @@ class CFRSolver(_CFRSolver):
 
     def __init__(self, game: pyspiel.Game):
         super().__init__(game, regret_matching_plus=False, alternating_updates=True, linear_averaging=False)
-
-
-def _caller_level() -> int:
-    """The stack level, as `warnings.warn` counts it in the calling function, of the first frame outside this package."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("spiel_cfrplus."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _walk(game: pyspiel.Game) -> GameTree:
