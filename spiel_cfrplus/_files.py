@@ -8,6 +8,7 @@ writer was on another machine, a temporary file is left alone until it is an hou
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import pathlib
@@ -56,8 +57,9 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     Raises:
       OSError: it cannot.
     """
+    target = _target(path)
     remove_unfinished(path)
-    tempfile.TemporaryFile(dir=os.path.dirname(os.path.realpath(path))).close()
+    tempfile.TemporaryFile(dir=target.parent).close()
     if not os.path.lexists(path):  # its name may be too long
         open(path, "xb").close()
         os.unlink(path)
@@ -65,16 +67,25 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
     """Removes the temporary files that killed writers to `path` left behind; those of live writers stay."""
-    path = _target(path)
     with contextlib.suppress(OSError):
+        path = _target(path)
         for temporary in path.parent.glob(f"{_prefix(path)}*"):
             with contextlib.suppress(OSError):
                 _remove_if_abandoned(temporary, here=temporary.name.startswith(_prefix(path) + _this_machine()))
 
 
 def _target(path: str | os.PathLike[str]) -> pathlib.Path:
-    """What a link points to is replaced, not the link."""
-    return pathlib.Path(os.path.realpath(path))
+    """What is to be replaced: what a link points to, not the link.
+
+    Raises:
+      OSError: a loop of links, or something that must not be replaced by a file, such as a device.
+    """
+    target = pathlib.Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+    if target.exists() and not target.is_file():
+        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+    return target
 
 
 def _prefix(path: pathlib.Path) -> str:

@@ -1,23 +1,31 @@
 """Solvers on disk: saved between iterations, resumed to the same doubles.
 
 A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It holds the tables and the options but not the
-game, of which it knows the string and a fingerprint. Reading one executes nothing that it contains.
+game, of which it knows the string, the number of histories and a fingerprint.
+
+A checkpoint may come from somebody else. Reading one executes nothing that it contains, and allocates no more than the file and
+its game ask for. Without `game=` the game is loaded by the saved string, if this is short and names no file, and its walk ends
+at the saved number of histories. Pass `game=`, or `max_histories=`, if that number is not to be trusted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import json
 import os
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus._archives import Archive, DamagedError, open_archive
 from spiel_cfrplus._files import whole_file
 from spiel_cfrplus.averaging import Averaging
+from spiel_cfrplus.game_checks import names_of_files
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
@@ -26,12 +34,26 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 )
 from spiel_cfrplus.self_play import CompiledSelfPlay
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.walk_limits import MOST_HISTORIES, WalkLimits
 
 if TYPE_CHECKING:
     from spiel_cfrplus.solvers import CompiledSolver, Solver
 
-FORMAT = 3
-_ARRAYS = ("cumulative_regrets", "cumulative_policy", "iteration", "utility")
+FORMAT = 4
+# What `save` writes into the options, by type.
+_OPTIONS: dict[str, type] = {
+    **dict.fromkeys(("format", "num_histories"), int),
+    **dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str),
+    **dict.fromkeys(("alternating", "reduced", "exact_ties"), bool),
+    **dict.fromkeys(("averaging", "local_rule"), dict),
+}
+_ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration"}
+_ARRAYS_OF_SOME = {"utility"}
+# Iterations are exact as float64 up to here; the fastest game takes decades to get there.
+_MOST_ITERATIONS = 2**53
+# Longer or deeper strings are not given to OpenSpiel, which takes memory and time without bound for them.
+_LONGEST_GAME_STRING = 4096
+_DEEPEST_GAME_STRING = 8
 _RULES: dict[str, Callable[..., LocalRule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
 }
@@ -61,8 +83,9 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "reduced": solver.self_play.reduction is not None,
         "exact_ties": solver.self_play.exact_ties,
         "averaging": dataclasses.asdict(solver.averaging),
-        "local_rule": {"kind": type(rule).__name__, **vars(rule)},
+        "local_rule": _described(rule),
         "game": str(solver.game.tree.game),
+        "num_histories": solver.game.tree.num_histories,
         "fingerprint": solver.game.fingerprint,
     }
     arrays: dict[str, Any] = solver.self_play.remember()
@@ -75,6 +98,7 @@ def load(
     solver_types: Mapping[str, type[CompiledSolver]],
     game: pyspiel.Game | SequenceFormGame | None = None,
     threads: int = 1,
+    max_histories: int | None = None,
 ) -> CompiledSolver:
     """The saved solver, ready to go on.
 
@@ -82,22 +106,24 @@ def load(
       path: what `save` wrote.
       solver_types: solvers that may be made, by algorithm.
       game: the game; by default what `pyspiel.load_game` makes of the saved string. Games that have no such string (matrix
-        games, `.efg` texts, unregistered Python games) must be given.
+        games, `.efg` texts, unregistered Python games) and games that are read from files must be given.
       threads: as for `CompiledSolver`; a checkpoint does not know how many there were.
+      max_histories: refuse games with more histories than this. A game that is loaded by its string may have as many as the
+        saved one in any case.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is not a checkpoint, or of another algorithm or game; its game cannot be loaded by its string; or `threads`
-        is not an integer of 1 or more.
+      ValueError: it is not a checkpoint, or of another algorithm or game; its game cannot be loaded by its string, or is larger
+        than `max_histories`; or `threads` is not an integer of 1 or more.
     """
-    options, arrays = read(path)
+    options = read_options(path)
     solver_type = solver_types.get(options["algorithm"])
     if solver_type is None or solver_type.__name__ != options["solver"]:
         expected = ", ".join(solver_type.__name__ for solver_type in solver_types.values())
         raise ValueError(f"{path} was saved by a {options['solver']}, expected one of {expected}")
     if game is None:
-        game = _load_game(path, options["game"])
-    game = compile_game(game)
+        game = _game_of(path, options, max_histories)
+    game = compile_game(game, max_histories=max_histories)
     if game.fingerprint != options["fingerprint"]:
         raise ValueError(
             f"{path} was saved for another game, {options['game']}, than {game.tree.game}: their infostates or payoffs differ. "
@@ -112,33 +138,58 @@ def load(
         exact_ties=options["exact_ties"],
         threads=threads,
     )
-    solver.self_play.restore(arrays)
+    solver.self_play.restore(_read_arrays(path, solver.self_play.remember()))
     return solver
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The options and the arrays in a checkpoint.
+def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The options in a checkpoint whose checksums are right.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: it is not a checkpoint.
+      ValueError: it is not a checkpoint, or of another format.
     """
-    damaged = f"{path} is not a checkpoint of spiel_cfrplus, or is damaged"
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise ValueError(f"{damaged} (no regular file)")
+    with _open(path) as archive:
+        options = archive.json("options")
+        version = options.get("format")
+        if type(version) is not int:
+            raise DamagedError("no format")
+        if version == FORMAT:
+            _check_options(options)
+            if not _ARRAYS <= archive.names - {"options"} <= _ARRAYS | _ARRAYS_OF_SOME:
+                raise DamagedError(f"arrays {sorted(archive.names)}")
+            archive.check_sums()
+    if version != FORMAT:
+        raise ValueError(f"{path} has checkpoint format {version}, this version reads format {FORMAT}")
+    return options
+
+
+def _read_arrays(path: str | os.PathLike[str], expected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays in a checkpoint, with the dtypes and shapes of those expected and numbers from which iterations can go on.
+
+    Raises:
+      OSError, ValueError: as for `read_options`.
+    """
+    with _open(path) as archive:
+        arrays = archive.arrays_like(expected)
+        iteration = arrays["iteration"]
+        if not 0 <= iteration.min() == iteration.max() < _MOST_ITERATIONS:
+            raise DamagedError(f"iterations {iteration}")
+        for name in arrays.keys() - {"iteration"}:
+            if not np.isfinite(arrays[name]).all():
+                raise DamagedError(f"{name} with other than finite numbers")
+        if arrays["cumulative_policy"].min() < 0:
+            raise DamagedError("cumulative_policy with negative numbers")
+    return arrays
+
+
+@contextlib.contextmanager
+def _open(path: str | os.PathLike[str]) -> Iterator[Archive]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in _ARRAYS if name in archive}
-            options = json.loads(str(archive["options"]))
-        if options["format"] == FORMAT:
-            _check(options, arrays)
-    except OSError:
-        raise
-    except Exception as error:  # archives, texts and numbers can be wrong in many ways
-        raise ValueError(f"{damaged} ({error})") from error
-    if options["format"] != FORMAT:
-        raise ValueError(f"{path} has checkpoint format {options['format']}, this version reads format {FORMAT}")
-    return options, arrays
+        with open_archive(path) as archive:
+            yield archive
+    except DamagedError as error:
+        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({error})") from error
 
 
 def local_rule(options: dict[str, Any]) -> LocalRule:
@@ -147,30 +198,60 @@ def local_rule(options: dict[str, Any]) -> LocalRule:
     return _RULES[parameters.pop("kind")](**parameters)
 
 
-def _check(options: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Raises some exception if the options are not such as `save` writes, or the arrays not such as could be gone on from."""
-    texts = dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str)
-    switches = dict.fromkeys(("alternating", "reduced", "exact_ties"), bool)
-    for name, kind in {**texts, "averaging": dict, "local_rule": dict, **switches}.items():
-        if not isinstance(options[name], kind):
-            raise TypeError(f"{name} is {options[name]!r}")
-    Averaging(**options["averaging"])
-    local_rule(options)
-    iteration = arrays["iteration"]
-    if iteration.dtype != np.int64 or iteration.min() < 0 or iteration.min() != iteration.max():
-        raise ValueError(f"iterations {iteration}")
-    for name in arrays.keys() - {"iteration"}:
-        if arrays[name].dtype != np.float64 or not np.isfinite(arrays[name]).all():
-            raise ValueError(f"{name} with other than finite numbers")
-    if arrays["cumulative_policy"].min() < 0:
-        raise ValueError("cumulative_policy with negative numbers")
+def _check_options(options: dict[str, Any]) -> None:
+    """Raises some exception if the options are not such as `save` writes."""
+    if options.keys() != _OPTIONS.keys():
+        raise DamagedError(f"other options than expected: {sorted(options.keys() ^ _OPTIONS.keys())}")
+    for name, kind in _OPTIONS.items():
+        if type(options[name]) is not kind:
+            raise DamagedError(f"{name} is {options[name]!r}")
+    rule = local_rule(options)
+    if dataclasses.asdict(Averaging(**options["averaging"])) != options["averaging"]:
+        raise DamagedError(f"averaging is {options['averaging']!r}")
+    if _described(rule) != options["local_rule"]:
+        raise DamagedError(f"local_rule is {options['local_rule']!r}")
+    if not 1 <= options["num_histories"] <= MOST_HISTORIES:
+        raise DamagedError(f"num_histories is {options['num_histories']}")
+    if not all(options[name].isprintable() for name in ("solver", "algorithm", "game", "fingerprint")):
+        raise DamagedError("names with characters that cannot be printed")
+
+
+def _described(rule: LocalRule) -> dict[str, Any]:
+    return {"kind": type(rule).__name__, **vars(rule)}
+
+
+def _game_of(path: str | os.PathLike[str], options: Mapping[str, Any], max_histories: int | None) -> SequenceFormGame:
+    """The game of the saved string, compiled, unless it is larger than the saved one."""
+    game, saved_histories = _load_game(path, options["game"]), options["num_histories"]
+    WalkLimits.starting_now(max_histories).check_count(game, saved_histories)
+    try:
+        return compile_game(game, max_histories=saved_histories)
+    except ValueError as error:
+        raise ValueError(f"{path} was not saved for {game}, or not for all of it ({error}); pass its game as game=") from error
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
     importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
+    problem = _problem_with(game_string)
+    if problem is None:
+        try:
+            return pyspiel.load_game(game_string)
+        except (pyspiel.SpielError, RuntimeError, ValueError):
+            problem = "pyspiel.load_game cannot load"
+    shown = textwrap.shorten(game_string, 200, placeholder=" ...")
+    raise ValueError(f"{path} was saved for {shown!r}, which {problem}; pass it as game=")
+
+
+def _problem_with(game_string: str) -> str | None:
+    """Why OpenSpiel is not to load a string that somebody else may have written, in words, or None."""
+    if len(game_string) > _LONGEST_GAME_STRING:
+        return f"has more than {_LONGEST_GAME_STRING} characters"
+    depths = np.cumsum([(character == "(") - (character == ")") for character in game_string])
+    if depths.max(initial=0) > _DEEPEST_GAME_STRING:
+        return f"nests games more than {_DEEPEST_GAME_STRING} deep"
     try:
-        return pyspiel.load_game(game_string)
-    except pyspiel.SpielError as error:
-        raise ValueError(
-            f"{path} was saved for a game that pyspiel.load_game({game_string!r}) cannot load; pass it as game="
-        ) from error
+        parameters = pyspiel.game_parameters_from_string(game_string)
+    except (pyspiel.SpielError, RuntimeError, ValueError):
+        return "cannot be parsed"
+    files = names_of_files(parameters)
+    return f"is read from {', '.join(map(repr, files))}" if files else None

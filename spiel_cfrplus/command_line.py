@@ -383,7 +383,7 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
     try:
         check_writable(path)
         if os.path.exists(path):
-            options, _ = checkpoint.read(path)
+            options = checkpoint.read_options(path)
             saved = (options["algorithm"], options["alternating"], *options["averaging"].values())
             if saved != (learner.name, alternating, average.power, average.convention, average.delay):
                 names = "algorithm, alternating, averaging_power, averaging, averaging_delay"

@@ -89,10 +89,10 @@ def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
         same = False
     if not same:
         return "OpenSpiel cannot load it back by its string"
-    parameters = list(all_parameters(game.get_parameters()))
-    if any("file" in name for name, _ in parameters):
+    parameters = game.get_parameters()
+    if names_of_files(parameters):
         return "it is read from a file, which may change"
-    for _, value in parameters:
+    for _, value in all_parameters(parameters):
         if isinstance(value, Mapping) and not _is_native(pyspiel.load_game(value["name"], _without_name(value))):
             return f"it is made from {value['name']}, a Python or a matrix game, whose string does not tell its rules"
     return None
@@ -103,6 +103,12 @@ def _is_native(game: pyspiel.Game) -> bool:
     return type(game).__module__.partition(".")[0] == "pyspiel" and not isinstance(
         game, pyspiel.NormalFormGame | pyspiel.TensorGame
     )
+
+
+def names_of_files(parameters: Mapping[str, Any]) -> list[str]:
+    """The files and folders that a game with these parameters reads."""
+    names = [(name, value) for name, value in all_parameters(parameters) if "file" in name or "root" in name]
+    return [str(value) for _, value in names if value]
 
 
 def all_parameters(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -165,7 +165,12 @@ class Solver:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], game: pyspiel.Game | SequenceFormGame | None = None, *, threads: int = 1
+        cls,
+        path: str | os.PathLike[str],
+        game: pyspiel.Game | SequenceFormGame | None = None,
+        *,
+        threads: int = 1,
+        max_histories: int | None = None,
     ) -> Self:
         """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
 
@@ -179,7 +184,7 @@ class Solver:
             mine = mine or {cls.algorithm: cls}  # a user's own
         elif not mine:
             raise TypeError(f"cannot load a {cls.__name__}, only solvers that are compiled as a whole; unpickle it instead")
-        solver = checkpoint.load(path, mine, game, at_most_cores(threads, "threads"))
+        solver = checkpoint.load(path, mine, game, at_most_cores(threads, "threads"), max_histories)
         assert isinstance(solver, cls)
         return solver
 

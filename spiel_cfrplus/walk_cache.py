@@ -1,7 +1,7 @@
 """Walks on disk: a game that was walked once is read the next time.
 
 What is kept is a `WalkRecord`, some 16 bytes for each history; the tree and the sequence form are derived anew. A record is an
-uncompressed `.npz` archive of arrays and a JSON text; reading one executes nothing that it contains. Its name holds the game's
+uncompressed `.npz` archive of arrays and a JSON text, read as `_archives` does. Its name holds the game's
 short name and a digest of what it depends on: the game's string, all its parameters, the version of OpenSpiel and `FORMAT`.
 
 A string must tell the rules, or a record would be taken for that of another game. So Python games, whose source anybody may
@@ -17,14 +17,15 @@ import itertools
 import json
 import os
 import pathlib
+import secrets
 import warnings
-import zipfile
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus._archives import DamagedError, open_archive
 from spiel_cfrplus._files import check_writable, remove_unfinished, whole_file
 from spiel_cfrplus.game_checks import all_parameters, check_game, why_string_is_not_enough
 from spiel_cfrplus.game_tree import GameTree
@@ -57,7 +58,7 @@ def record_path(game: pyspiel.Game, directory: str | os.PathLike[str]) -> pathli
 
 def is_kept(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
     """Whether there is a record of the game, good or bad."""
-    return why_string_is_not_enough(game) is None and record_path(game, directory).exists()
+    return why_string_is_not_enough(game) is None and record_path(game, directory).is_file()
 
 
 def _identity(game: pyspiel.Game) -> dict[str, Any]:
@@ -97,11 +98,13 @@ def kept_tree(
     path = record_path(game, directory)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_unfinished(path)
-    if path.exists():
-        try:
-            return _read(path, game, limits)
-        except _DamagedError as error:
-            warnings.warn(f"{path} {error}; it is made anew", stacklevel=3)
+    try:
+        return _read(path, game, limits)
+    except FileNotFoundError:
+        pass
+    except DamagedError as error:
+        warnings.warn(f"{path} is not a walk that spiel_cfrplus kept, or is damaged ({error}); it is made anew", stacklevel=3)
+        _make_way(path)
     check_writable(path)
     record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
@@ -112,8 +115,14 @@ def kept_tree(
     return tree
 
 
-class _DamagedError(Exception):
-    """What is wrong with a file."""
+def _make_way(path: pathlib.Path) -> None:
+    """Removes what is no regular file, which `whole_file` would not replace. A folder is renamed, since it may not be empty."""
+    if path.is_file():
+        return
+    if path.is_dir() and not path.is_symlink():
+        path.rename(path.with_name(f"{path.name}.{secrets.token_hex(4)}"))
+    else:
+        path.unlink()
 
 
 def _write(path: pathlib.Path, game: pyspiel.Game, record: WalkRecord) -> None:
@@ -131,26 +140,29 @@ def _read(path: pathlib.Path, game: pyspiel.Game, limits: WalkLimits) -> GameTre
     Raises:
       OSError: the file cannot be read.
       ValueError: more histories than `limits` admit.
-      _DamagedError: it is none.
+      DamagedError: it is none.
     """
-    if not zipfile.is_zipfile(path):
-        raise _DamagedError("is not a walk that spiel_cfrplus kept, or is damaged (no archive)")
-    try:
-        with np.load(path, allow_pickle=False) as archive:  # the archive has a checksum for each array
-            identity = json.loads(str(archive["identity"]))
-            arrays = {name: archive[name] for name in _DTYPES}
-        _check(arrays, game.num_players())
+    with open_archive(path) as archive:
+        if archive.json("identity") != _identity(game):
+            raise _disagreement(game)
+        (num_histories,) = archive.header("nodes").shape
+    limits.check_count(game, num_histories)
+    with open_archive(path) as archive:
+        num_players = game.num_players()
+        arrays = {
+            name: archive.array(name, dtype, (None, num_players) if name == "returns" else (None,))
+            for name, dtype in _DTYPES.items()
+        }
+        _check(arrays, num_players)
         record = WalkRecord(infostate_keys=_split(arrays.pop("infostate_keys"), arrays.pop("key_lengths")), **arrays)
         tree = GameTree.from_record(game, ((),), record)
-        agrees = identity == _identity(game) and _plays_agree(tree)
-    except OSError:
-        raise
-    except Exception as error:  # archives, texts and numbers can be wrong in many ways
-        raise _DamagedError(f"is not a walk that spiel_cfrplus kept, or is damaged ({error})") from error
-    if not agrees:
-        raise _DamagedError(f"does not agree with {game}")
-    limits.check_count(game, tree.num_histories)
+        if not _plays_agree(tree):
+            raise _disagreement(game)
     return tree
+
+
+def _disagreement(game: pyspiel.Game) -> DamagedError:
+    return DamagedError(f"does not agree with {game}")
 
 
 def _split(text: np.ndarray, lengths: np.ndarray) -> tuple[str, ...]:
@@ -161,9 +173,6 @@ def _split(text: np.ndarray, lengths: np.ndarray) -> tuple[str, ...]:
 
 def _check(arrays: Mapping[str, np.ndarray], num_players: int) -> None:
     """Raises some exception unless the arrays fit together, so that nothing is read or written outside them afterwards."""
-    for name, dtype in _DTYPES.items():
-        if arrays[name].dtype != dtype or arrays[name].ndim != 1 + (name == "returns"):
-            raise ValueError(f"{name} is {arrays[name].dtype} of shape {arrays[name].shape}")
     nodes, num_legal_actions, num_outcomes = (arrays[name] for name in ("nodes", "num_legal_actions", "num_outcomes"))
     is_chance, is_terminal, num_infostates = nodes == CHANCE, nodes == TERMINAL, len(num_legal_actions)
     if not (is_chance | is_terminal | ((nodes >= 0) & (nodes < num_infostates))).all() or len(nodes) > MOST_HISTORIES:

@@ -77,7 +77,7 @@ def test_games_without_a_string_are_loaded_by_passing_them(load_game, tmp_path):
     solver = CFRPlusSolver(game)
     solver.run(10)
     solver.save(tmp_path / "solver.npz")
-    with pytest.raises(ValueError, match="cannot load; pass it as game="):
+    with pytest.raises(ValueError, match=r"which pyspiel\.load_game cannot load; pass it as game="):
         Solver.load(tmp_path / "solver.npz")
     for same_game in (game, load_game(), compile_game(game)):
         assert Solver.load(tmp_path / "solver.npz", same_game).nash_conv() == solver.nash_conv()
