@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import signal
 import tracemalloc
 import warnings
 import zipfile
 
 import numpy as np
 import pytest
+from waiting import within
 
 from spiel_cfrplus._archives import DamagedError, open_archive
 
@@ -24,22 +24,6 @@ def little_memory():
         assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
     finally:
         tracemalloc.stop()
-
-
-@contextlib.contextmanager
-def within(seconds):
-    """Fails instead of waiting for ever."""
-
-    def stop(*_):
-        raise AssertionError(f"still waiting after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def npy(values):

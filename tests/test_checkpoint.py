@@ -4,13 +4,16 @@ import copy
 import json
 import os
 import pickle
+import re
+import tracemalloc
 
 import games
 import numpy as np
 import pyspiel
 import pytest
+from waiting import within
 
-from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game
+from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, checkpoint, compile_game, compile_subgame
 from spiel_cfrplus.solvers import CompiledSolver
 
 KUHN = pyspiel.load_game("kuhn_poker")
@@ -149,7 +152,7 @@ def test_a_failed_save_leaves_the_old_checkpoint_and_nothing_else(tmp_path, monk
 def test_what_is_no_file_is_no_checkpoint(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", tmp_path):
-        with pytest.raises(ValueError, match="no regular file"):
+        with within(5), pytest.raises(ValueError, match="no regular file"):
             Solver.load(path)
     with pytest.raises(FileNotFoundError):
         Solver.load(tmp_path / "nowhere")
@@ -191,11 +194,37 @@ def rewritten(path, *, options=None, **arrays):
         {"options": {"local_rule": {"kind": "RegretMatching", "alpha": 1}}},
         {"options": {"game": 3}},
         {"options": {"alternating": "yes"}},
+        {"options": {"alternating": 1}},
+        {"options": {"format": "4"}},
+        {"options": {"format": None}},
+        {"options": {"num_histories": 0}},
+        {"options": {"num_histories": -58}},
+        {"options": {"num_histories": 58.0}},
+        {"options": {"num_histories": 2**31}},
+        {"options": {"num_histories": 10**300}},
+        {"options": {"solver": "two\nlines"}},
+        {"options": {"game": "\x1b[2Jkuhn_poker()"}},
+        {"options": {"one_more": 1}},
+        {"options": {"averaging": {"power": 1.0}}},
+        {"options": {"averaging": {"power": float("nan"), "convention": "paper", "delay": 0}}},
+        {"options": {"averaging": {"power": 1.0, "convention": "paper", "delay": 0, "one_more": 1}}},
+        {"options": {"averaging": {"power": "1", "convention": "paper", "delay": 0}}},
+        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": float("nan"), "beta": 0.0}}},
+        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": 10**400, "beta": 0.0}}},
+        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": 1.5}}},
+        {"options": {"local_rule": {"kind": ["RegretMatching"]}}},
         {"cumulative_regrets": np.full(26, np.nan)},
+        {"cumulative_regrets": np.full(26, np.inf)},
+        {"cumulative_regrets": np.zeros(25)},
+        {"cumulative_regrets": np.zeros((26, 1))},
+        {"cumulative_regrets": np.zeros(26, np.float32)},
+        {"utility": np.zeros(26), "one_more": np.zeros(3)},
         {"cumulative_regrets": np.zeros(26, np.complex128)},
         {"cumulative_policy": np.full(26, -1.0)},
         {"iteration": np.array([-3, -3])},
         {"iteration": np.array([3, 7])},
+        {"iteration": np.array([2**63 - 1, 2**63 - 1])},
+        {"iteration": np.array([2**53, 2**53])},
         {"iteration": np.array([3.5, 3.5])},
     ],
     ids=str,
@@ -216,3 +245,126 @@ def test_other_files_are_refused(content, tmp_path):
     np.save(path.with_suffix(".npy"), np.zeros(3))
     with pytest.raises(ValueError, match="is not a checkpoint of spiel_cfrplus, or is damaged"):
         Solver.load(path.with_suffix(".npy"))
+
+
+def saved_for(game_string, path, **options):
+    """A checkpoint of Kuhn poker that claims another game."""
+    CFRPlusSolver(KUHN).save(path)
+    return rewritten(path, options={"game": game_string, **options})
+
+
+@pytest.mark.parametrize(
+    "game", ["chess", "go(board_size=3)", "connect_four", "leduc_poker", "phantom_ttt", "python_tic_tac_toe"]
+)
+def test_a_game_that_the_checkpoint_names_is_walked_only_as_far_as_the_saved_one_went(game, tmp_path):
+    path = saved_for(game, tmp_path / "saved.npz")
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} was not saved for .*pass its game as game=$"):
+        Solver.load(path)
+
+
+def test_the_caller_may_limit_the_walk(tmp_path):
+    path = saved_for("chess", tmp_path / "saved.npz", num_histories=2**31 - 1)
+    with pytest.raises(ValueError, match=r"more than max_histories=1000 histories"):
+        Solver.load(path, max_histories=1000)
+    CFRPlusSolver(KUHN).save(path)
+    assert Solver.load(path, max_histories=58).iteration == 0
+    for game in (None, KUHN):
+        with pytest.raises(ValueError, match=r"kuhn_poker\(\) has more than max_histories=57 histories"):
+            Solver.load(path, game, max_histories=57)
+
+
+@pytest.mark.parametrize(
+    ("game", "words"),
+    [
+        ("misere(game=" * 2000 + "kuhn_poker()" + ")" * 2000, "has more than 4096 characters"),
+        ("misere(game=" * 300 + "kuhn_poker()" + ")" * 300, "nests games more than 8 deep"),
+        ("misere(game=" * 300, "nests games more than 8 deep"),
+        ("kuhn_poker(players=2" + 5000 * " " + ")", "has more than 4096 characters"),
+        ("", "cannot"),
+        ("no_such_game", "cannot"),
+        ("kuhn_poker(players=99)", "cannot"),
+        ("kuhn_poker(", "cannot"),
+    ],
+    ids=["long", "deep", "open", "spaces", "empty", "unknown", "players", "cut"],
+)
+def test_a_string_that_is_no_game_is_refused_in_one_short_line(game, words, tmp_path):
+    path = saved_for(game, tmp_path / "saved.npz")
+    with pytest.raises(ValueError, match=words) as refused:
+        Solver.load(path)
+    assert str(refused.value).endswith("pass it as game=")
+    assert len(str(refused.value)) < 500
+    assert Solver.load(path, KUHN).iteration == 0
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        "efg_game(filename={})",
+        "nfg_game(filename={})",
+        "misere(game=efg_game(filename={}))",
+        "bargaining(instances_file={})",
+        "turn_based_simultaneous_game(game=colored_trails(boards_file={}))",
+        "crossword(puzzles_root={})",
+    ],
+)
+def test_a_file_that_the_checkpoint_names_is_not_opened(game, tmp_path, capfd):
+    (tmp_path / "secret").write_text("a secret")
+    path = saved_for(game.format(tmp_path / "secret"), tmp_path / "saved.npz")
+    with pytest.raises(ValueError, match=r"which is read from '.*/secret'; pass it as game="):
+        Solver.load(path)
+    assert "a secret" not in "".join(capfd.readouterr())
+
+
+def test_a_sub_game_is_loaded_by_passing_it(tmp_path):
+    state = KUHN.new_initial_state()
+    state.apply_action(0)
+    path = tmp_path / "saved.npz"
+    solver = CFRPlusSolver(compile_subgame(state))
+    solver.save(path)
+    with pytest.raises(ValueError, match="pass its game as game="):
+        Solver.load(path)
+    assert Solver.load(path, solver.game).iteration == 0
+
+
+def test_compressed_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "saved.npz"
+    CFRPlusSolver(KUHN).save(path)
+    with np.load(path) as archive:
+        np.savez_compressed(path, **{name: archive[name] for name in archive})
+    with pytest.raises(ValueError, match=r"is not a checkpoint of spiel_cfrplus, or is damaged \(.* is compressed\)"):
+        Solver.load(path)
+
+
+def test_arrays_of_another_size_than_the_games_are_refused_before_they_are_read(tmp_path, kuhn):
+    path = tmp_path / "saved.npz"
+    CFRPlusSolver(kuhn).save(path)
+    rewritten(path, cumulative_regrets=np.zeros(4_000_000))
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"cumulative_regrets is float64 of shape \(4000000,\), not float64 of shape \(26,\)"):
+        Solver.load(path, kuhn)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("path", ["/dev/null", "/dev/zero"])
+def test_a_device_is_neither_read_nor_replaced(path):
+    with pytest.raises(ValueError, match="no regular file"):
+        Solver.load(path)
+    with pytest.raises(OSError, match=f"no regular file: '{path}'"):
+        CFRPlusSolver(KUHN).save(path)
+
+
+def test_a_loop_of_links_is_neither_read_nor_written(tmp_path):
+    path = tmp_path / "loop"
+    path.symlink_to("loop")
+    with pytest.raises(ValueError, match="a loop of links"):
+        Solver.load(path)
+    with pytest.raises(OSError, match=r"symbolic links: .*loop"):
+        CFRPlusSolver(KUHN).save(path)
+
+
+def test_checkpoints_of_other_versions_are_told_from_damaged_ones(tmp_path):
+    path = tmp_path / "saved.npz"
+    CFRPlusSolver(KUHN).save(path)
+    with pytest.raises(ValueError, match=rf"has checkpoint format 99, this version reads format {checkpoint.FORMAT}"):
+        Solver.load(rewritten(path, options={"format": 99}, a_new_array=np.zeros(3)))

@@ -174,6 +174,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--checkpoint=" + 300 * "x"], ["File name too long"]),
         (["--checkpoint=tests"], ["no regular file"]),
         (["--checkpoint=README.md"], ["README.md is not a checkpoint"]),
+        (["--checkpoint=/dev/null"], ["--checkpoint=/dev/null", "no regular file"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -196,6 +197,16 @@ def test_checkpoint_resumes_to_the_same_numbers(tmp_path):
     other = run(checkpoint, "--algorithm=cfr")
     assert other.returncode == 2
     assert "pass the same flags" in other.stderr
+
+
+def test_a_checkpoint_that_is_a_loop_of_links_or_a_pipe_is_one_line_and_exit_code_2(tmp_path):
+    loop, pipe = tmp_path / "loop", tmp_path / "pipe"
+    loop.symlink_to("loop")
+    os.mkfifo(pipe)
+    for path, words in ((loop, "Too many levels of symbolic links"), (pipe, "no regular file")):
+        result = run(f"--checkpoint={path}", "--iterations=5")
+        assert result.returncode == 2
+        assert re.fullmatch(rf"error: --checkpoint={path}: .*{words}.*\n", result.stderr)
 
 
 def test_a_reader_who_leaves_ends_the_run_quietly():

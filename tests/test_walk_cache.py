@@ -10,6 +10,7 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from waiting import within
 
 from spiel_cfrplus import CFRPlusSolver, compile_game, tree_walk, walk_cache
 
@@ -165,6 +166,14 @@ def negative_length(arrays):
     arrays["key_lengths"][:2] = [-1, arrays["key_lengths"][:2].sum() + 1]
 
 
+def no_outcomes(arrays):
+    arrays["num_outcomes"][:2] += np.array([-arrays["num_outcomes"][0], arrays["num_outcomes"][0]], np.int32)
+
+
+def negative_legal_actions(arrays):
+    arrays["num_legal_actions"][:2] += np.array([-7, 7], np.int32)
+
+
 def third_player(arrays):
     arrays["infostate_player"][7] = 2
 
@@ -210,6 +219,8 @@ def no_identity(arrays):
             far_infostate,
             unknown_actor,
             negative_outcomes,
+            negative_legal_actions,
+            no_outcomes,
             one_length_for_all,
             negative_length,
         ),
@@ -232,6 +243,14 @@ def test_nodes_that_are_no_tree_are_not_laid_out(change, tmp_path):
     check_made_anew(path, good, "histories that do not make a tree")
 
 
+def test_a_negative_size_is_found_even_where_all_sizes_fit_together(tmp_path):
+    # A text would be taken from the end of all texts, and there would be a decision without actions at a leaf.
+    path = kept(LEDUC, tmp_path)
+    good = contents(path)
+    spoil(path, negative_length)
+    check_made_anew(path, good, "(negative sizes)")
+
+
 def check_made_anew(path, good, words):
     with pytest.warns(UserWarning, match=games.mentions(str(path), words)) as warned:
         compiled = compile_game(LEDUC, cache=path.parent)
@@ -241,6 +260,14 @@ def check_made_anew(path, good, words):
     again = contents(path)
     assert again.keys() == good.keys()
     assert all(np.array_equal(again[name], good[name]) for name in good)
+
+
+def compressed(path):
+    np.savez_compressed(path, **contents(path))
+
+
+def header_only(path):
+    os.truncate(path, 40)
 
 
 def truncate(path):
@@ -263,12 +290,70 @@ def foreign(path):
     path.write_text("a text")
 
 
-@pytest.mark.parametrize("damage", [truncate, flip_a_bit, empty, foreign])
+def delete_bytes(path):
+    data = path.read_bytes()
+    path.write_bytes(data[:1000] + data[1100:])
+
+
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def full_folder(path):
+    folder(path)
+    (path / "somebody's").write_text("file")
+
+
+def link_to_itself(path):
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def link_to_a_device(path):
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(truncate, flip_a_bit, empty, foreign, compressed, header_only, delete_bytes),
+        *(folder, full_folder, link_to_itself, link_to_a_device, pipe),
+    ],
+)
 def test_damaged_files_are_made_anew(damage, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     damage(path)
-    check_made_anew(path, good, "is not a walk that spiel_cfrplus kept, or is damaged")
+    with within(30):
+        check_made_anew(path, good, "is not a walk that spiel_cfrplus kept, or is damaged")
+
+
+def test_a_folder_in_the_place_of_a_walk_keeps_what_it_holds(tmp_path):
+    path = kept(LEDUC, tmp_path)
+    good = contents(path)
+    full_folder(path)
+    check_made_anew(path, good, "no regular file")
+    assert [found.read_text() for found in tmp_path.glob("*/somebody's")] == ["file"]
+
+
+def test_a_walk_may_be_kept_elsewhere_by_a_link(tmp_path, no_walk):
+    path = kept(LEDUC, tmp_path / "here")
+    (tmp_path / "there").mkdir()
+    elsewhere = tmp_path / "there" / "walk.npz"
+    path.unlink()
+    path.symlink_to(elsewhere)  # to nothing so far
+    compile_game(LEDUC, cache=path.parent)
+    assert path.is_symlink()
+    assert elsewhere.is_file()
+    no_walk()
+    assert compile_game(LEDUC, cache=path.parent).tree.num_histories == 9457
 
 
 def test_the_walk_of_another_game_under_its_name_is_made_anew(tmp_path):
