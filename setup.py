@@ -22,6 +22,7 @@ setuptools.setup(
         "numba>=0.61",
         "numpy>=1.26",
         "open_spiel>=2.0",
+        "platformdirs>=4.0",
         "tqdm>=4.60",
     ],
     extras_require={"plot": ["matplotlib>=3.8"], "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "scipy>=1.10"]},

@@ -4,7 +4,8 @@ import functools
 
 import numba
 
-from spiel_cfrplus._kernels import average_strategy, is_lasting, jit, learn, payoff_gradient, sequence_form
+from spiel_cfrplus._compilation import jit
+from spiel_cfrplus._kernels import average_strategy, is_lasting, learn, payoff_gradient, sequence_form
 
 jit_parallel = functools.partial(jit, parallel=True)
 

@@ -1,4 +1,4 @@
-"""The passes of CFR over flat arrays, compiled; and how functions of this package are compiled.
+"""The passes of CFR over flat arrays, compiled.
 
 Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence; p's infostates
 are contiguous and begin with p's *root*, the infostate with one action that the CFR+ paper assumes at the start of the game
@@ -11,30 +11,17 @@ costs up to half the speed of these loops. Numbers are float64. No kernel alloca
 Sums run in index order without fastmath, so results do not depend on the machine.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
+
+from spiel_cfrplus._compilation import jit
 
 INDEX = np.uint32
 
 # A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
 # sides of it see docs/architecture.md, Numerics.
 ROUNDING = 2.0**-44
-
-
-def jit(function: Callable[..., Any], *, parallel: bool = False) -> Callable[..., Any]:
-    """The one way in which functions of this package are compiled: at their first call, cached on disk where that can be.
-
-    With `parallel` the rounds of loops over `prange` are shared among Numba's threads.
-    """
-    # Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "parallel": parallel}
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's folder nor a user's cache can be written
-        return numba.njit(**options)(function)
 
 
 class TreeplexArrays(NamedTuple):

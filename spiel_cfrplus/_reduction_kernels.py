@@ -2,7 +2,7 @@
 
 import numba
 
-from spiel_cfrplus._kernels import jit
+from spiel_cfrplus._compilation import jit
 
 _HASH = numba.uint64
 

@@ -1,6 +1,7 @@
 """Compiled passes over trees and tables that turn the record of a walk into the arrays of a game."""
 
-from spiel_cfrplus._kernels import ROUNDING, jit
+from spiel_cfrplus._compilation import jit
+from spiel_cfrplus._kernels import ROUNDING
 
 
 @jit

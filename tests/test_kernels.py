@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -534,19 +533,3 @@ twice = {"self_play", "learn", "is_lasting", "recall_strategies"}
 assert {name for name, count in counts.items() if count > 1} <= twice, counts
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)
-
-
-def test_kernels_work_where_no_cache_can_be_written(monkeypatch):
-    def njit(*, cache=False, **options):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return real_njit(**options)
-
-    real_njit = numba.njit
-    monkeypatch.setattr(_kernels.numba, "njit", njit)
-
-    @_kernels.jit
-    def double(x):
-        return 2 * x
-
-    assert double(3) == 6

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfrplus._kernels import jit, match_regrets
+from spiel_cfrplus._compilation import jit
+from spiel_cfrplus._kernels import match_regrets
 
 
 class HistoryArrays(NamedTuple):

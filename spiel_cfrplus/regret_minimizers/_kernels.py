@@ -6,7 +6,8 @@ vector.
 
 import numpy as np
 
-from spiel_cfrplus._kernels import jit, match_regrets, mean_utility
+from spiel_cfrplus._compilation import jit
+from spiel_cfrplus._kernels import match_regrets, mean_utility
 
 
 @jit

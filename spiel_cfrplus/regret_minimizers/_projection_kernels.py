@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cfrplus._kernels import INDEX, jit, match_regrets
+from spiel_cfrplus._compilation import jit
+from spiel_cfrplus._kernels import INDEX, match_regrets
 
 END = INDEX(0)  # ends all lists: sequence 0 is an empty sequence, which is in none
 
