@@ -2,8 +2,8 @@
 
 * Imports: what `import spiel_cfrplus` adds to `import pyspiel`, what it adds with the first use of a name in it, which imports
   the rest, and what Numba alone would add.
-* `python scripts/run.py --game=kuhn_poker` until it prints its first row and until it ends: with an empty Numba cache, so that
-  the kernels are compiled first, and again with what is then in that cache.
+* `python scripts/run.py --game=kuhn_poker` until it prints its first row and until it ends: with an empty cache of kernels, so
+  that they are compiled first, and again with what is then in that cache.
 
 Python may keep bytecode, as for an installed package, and an unmeasured start makes it.
 """
@@ -49,9 +49,9 @@ def seconds_of_script(script: str) -> float:
 
 
 def seconds_of_command(cache: str) -> list[float]:
-    """Seconds to the first row and to the end, with the folder `cache` as Numba's cache."""
+    """Seconds to the first row and to the end, with the folder `cache` for compiled kernels."""
     started = time.perf_counter()
-    lines = lines_of(*COMMAND, NUMBA_CACHE_DIR=cache)
+    lines = lines_of(*COMMAND, SPIEL_CFRPLUS_CACHE_DIR=cache)
     first_row = next(time.perf_counter() - started for line in lines if line.split()[:1] == ["1"])
     rest = seconds_of(list, lines)
     return [first_row, first_row + rest]

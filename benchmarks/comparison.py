@@ -19,7 +19,7 @@ those that the CFR+ paper says, LiteEFG 1 to t of both; so the iterations at whi
 After its timed iterations each solver exports its average policy. "check" is how far its NashConv, computed by this package or,
 if the policy is this package's, by OpenSpiel, is from what the solver says. The time for that counts nowhere.
 
-Files on disk are warm: each solver has run on kuhn_poker before, with numba's cache of compiled kernels written. LiteEFG's
+Files on disk are warm: each solver has run on kuhn_poker before, with its compiled kernels on disk. LiteEFG's
 files of games, of which it could reuse those that it has seen before, are not kept.
 """
 

@@ -1,11 +1,11 @@
 """Time and memory it takes to compile liars_dice, against OpenSpiel's TabularPolicy of the same game alone.
 
-Time: from the game to a solver that has done its first iteration, so that nothing is left to be made later; numba's kernels
+Time: from the game to a solver that has done its first iteration, so that nothing is left to be made later; kernels
 were compiled before. Compiling and TabularPolicy take turns on one core; the median is printed.
 
 Memory: the peak of the resident memory of a fresh process that does it once, above what the process had used at most
 
-* after its imports: this includes loading the kernels from numba's cache, which an earlier process has filled;
+* after its imports: this includes loading the compiled kernels from disk, where an earlier process has put them;
 * after its imports and the same work on kuhn_poker.
 """
 
@@ -80,7 +80,7 @@ def main() -> None:
         return
     use_one_core()
     # Memory comes first, while this process is small: a new process inherits the peak of the one that starts it.
-    memory_in_fresh_process("ours")  # Fills numba's cache.
+    memory_in_fresh_process("ours")  # Fills the cache of kernels.
     memory = {name: memory_in_fresh_process(name) for name in CONTENDERS}
     compile_ours(pyspiel.load_game("kuhn_poker"))
     seconds = median_seconds(args.repetitions)

@@ -174,7 +174,7 @@ def main() -> None:
         )
         print(json.dumps(result))
         return
-    in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills Numba's cache
+    in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills the cache of kernels
     for name in args.games:
         flags = [f"--{flag}={getattr(args, flag)}" for flag in ("processes", "reduce", "nash_conv", "seconds")]
         result = in_fresh_process(*flags, "--step", name)
