@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import gc
 import importlib
+import logging
 import math
 import os
 import sys
@@ -27,6 +28,7 @@ import numpy as np
 import pyspiel
 import tqdm
 from absl import app, flags
+from absl import logging as absl_logging
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
@@ -125,6 +127,7 @@ def main() -> None:
     _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
+    absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # for what is logged, like other notes
     app.run(_run, flags_parser=_parse_flags)
 
 

@@ -344,6 +344,20 @@ def test_where_no_folder_can_be_made_work_goes_on_and_one_line_on_stderr_says_so
     assert VARIABLE in line
 
 
+def test_the_command_line_says_so_in_a_note():
+    script = """
+import sys
+from spiel_cfrplus import _kernel_files, command_line
+command_line._run = lambda arguments: _kernel_files.report_failure("a reason")
+sys.argv = ["run.py", "--game=kuhn_poker"]
+command_line.main()
+"""
+    _, errors = run_python(script)
+    (line,) = errors.splitlines()
+    assert line.startswith("note: ")
+    assert "a reason" in line
+
+
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason, cache, monkeypatch, caplog):
     def refuse(path):
