@@ -1,10 +1,13 @@
 """What the average is made of: weights in closed form, and both conventions against averages of stored iterates."""
 
+import math
+
 import numpy as np
 import pytest
 from games import GAMES
 
 from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, compile_game
+from spiel_cfrplus.averaging import checked_weights
 
 ITERATIONS = np.arange(1, 6)
 
@@ -133,3 +136,10 @@ def test_weights_too_large_to_be_summed_are_refused(power):
         solver.run(50)
     assert solver.iteration == 1
     assert np.isfinite(solver.nash_conv())
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, 1e301])
+def test_a_weight_that_cannot_be_summed_is_refused_with_its_iteration(weight):
+    with pytest.raises(ValueError, match="too large for a float64 sum from iteration 8 on"):
+        checked_weights(np.array([1.0, weight, 3.0]), np.array([7, 8, 9]))
+    np.testing.assert_array_equal(checked_weights(np.array([0.0, 1e300]), np.array([1, 2])), [0.0, 1e300])

@@ -14,6 +14,7 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from games import End, Turn
 from open_spiel.python import examples
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr as upstream_cfr
@@ -473,3 +474,33 @@ def test_infinite_exponents_and_the_plus_flag_mean_regret_matching_plus(options)
         KUHN, alternating_updates=True, linear_averaging=True, alpha=math.inf, gamma=1, **options
     )
     assert_same_policies(discounted, cfr.CFRPlusSolver(KUHN), 50, 0)
+
+
+@pytest.mark.parametrize("solver_type", [cfr.CFRSolver, cfr.CFRPlusSolver, discounted_cfr.DCFRSolver])
+def test_an_interrupted_run_keeps_what_was_done_and_goes_on_from_it(solver_type, monkeypatch):
+    solver, expected = solver_type(KUHN), solver_type(KUHN)
+    current = solver.current_policy()
+
+    def interrupted(done, num_iterations, work):
+        yield np.arange(done + 1, done + 4)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cfr, "blocks", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solver.run(100)
+    expected.run(3)
+    assert solver.iteration == 3
+    np.testing.assert_array_equal(current.action_probability_array, expected.current_policy().action_probability_array)
+    solver.run(20)
+    expected.run(20)
+    np.testing.assert_array_equal(current.action_probability_array, expected.current_policy().action_probability_array)
+
+
+@pytest.mark.parametrize("second", [(0, 2), (0, 1, 2)], ids=str)
+def test_players_who_share_a_string_but_not_its_actions_are_refused(second):
+    ends = {action: End([action, -action]) for action in second}
+    root = Turn(0, "my turn", {action: Turn(1, "my turn", ends) for action in (0, 1)})
+    game = games.python_game(f"test_shared_string_{len(second)}", root)
+    with pytest.raises(ValueError, match=games.mentions("string 'my turn'", "different actions")):
+        cfr.CFRSolver(game)

@@ -122,6 +122,21 @@ def test_exports_are_independent_of_each_other_and_of_the_profile(leduc):
     np.testing.assert_array_equal(second.action_probability_array, profile.to_tabular_policy().action_probability_array)
 
 
+def test_what_is_written_into_one_table_is_not_in_the_next(leduc):
+    first, expected = (random_profile(leduc).to_tabular_policy() for _ in range(2))
+    first.state_lookup.clear()
+    first.legal_actions_mask[:] = 0
+    first.states.clear()
+    first.states_per_player[0].clear()
+    second = random_profile(leduc).to_tabular_policy()
+    assert second.state_lookup == expected.state_lookup != {}
+    np.testing.assert_array_equal(second.legal_actions_mask, expected.legal_actions_mask)
+    assert second.legal_actions_mask.any()
+    assert len(second.states) == len(expected.states) > 0
+    assert second.states_per_player == expected.states_per_player
+    assert len(second.states_per_player[0]) > 0
+
+
 def test_states_are_replayed_for_the_first_export_only(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
     first = random_profile(game, seed=1).to_tabular_policy()

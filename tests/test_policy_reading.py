@@ -282,6 +282,16 @@ def test_a_policy_that_sees_more_than_the_infostate_is_refused(kuhn):
         read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
 
 
+@pytest.mark.parametrize("difference", [0.01, 3e-6])
+def test_a_policy_that_sees_a_little_more_than_the_infostate_is_refused(kuhn, difference):
+    def peek(state: pyspiel.State) -> dict[int, float]:
+        bet = 0.5 + difference * (state.history()[0] == 0)
+        return {0: 1 - bet, 1: bet}
+
+    with pytest.raises(ValueError, match=mentions("depends on more than the infostate", "player 1")):
+        read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
+
+
 def test_rounding_is_not_seeing_more_than_the_infostate(kuhn):
     def shaky(state: pyspiel.State) -> dict[int, float]:
         noise = 1e-9 * state.history()[0]

@@ -10,6 +10,7 @@ import reference
 from games import GAMES, Chance, End, Node, Turn
 
 from spiel_cfrplus import GameTree, SequenceFormGame, StrategyProfile, compile_game
+from spiel_cfrplus._arrays import frozen
 from spiel_cfrplus.recall import AbsentMindedError, ImperfectRecallError
 
 
@@ -248,3 +249,43 @@ def test_constant_sum_does_not_trust_the_game_type():
     game = games.python_game("test_liar", Turn(0, "pick", {0: End([1, -1]), 1: End([1, 1])}))
     assert game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
     assert not compile_game(game).is_two_player_constant_sum
+
+
+def other_actions(treeplex):
+    actions = treeplex.actions.copy()
+    actions[[1, 2]] = actions[[2, 1]]
+    return {"actions": frozen(actions, actions.dtype)}
+
+
+def other_parents(treeplex):
+    parents = treeplex.parent_sequence.copy()
+    parents[-1] = 1 - parents[-1]
+    return {"parent_sequence": frozen(parents, parents.dtype)}
+
+
+def other_keys(treeplex):
+    return {"infostate_keys": ("other", *treeplex.infostate_keys[1:])}
+
+
+def other_numbers_of_actions(treeplex):
+    starts = treeplex.sequence_start.copy()
+    starts[1] += 1
+    return {"sequence_start": frozen(starts, starts.dtype)}
+
+
+@pytest.mark.parametrize("change", [other_actions, other_parents, other_keys, other_numbers_of_actions])
+def test_games_that_differ_in_one_thing_have_different_fingerprints(change, kuhn):
+    other = dataclasses.replace(kuhn.treeplexes[0], **change(kuhn.treeplexes[0]))
+    assert dataclasses.replace(kuhn, treeplexes=(other, kuhn.treeplexes[1])).fingerprint != kuhn.fingerprint
+    assert dataclasses.replace(kuhn, treeplexes=kuhn.treeplexes[::-1]).fingerprint != kuhn.fingerprint
+
+
+@pytest.mark.parametrize("field", ["payoffs", "payoff_sequences"])
+def test_games_with_other_payoffs_have_different_fingerprints(field, kuhn):
+    values = getattr(kuhn, field).copy()
+    values[-1, 0] += 1
+    assert dataclasses.replace(kuhn, **{field: frozen(values, values.dtype)}).fingerprint != kuhn.fingerprint
+
+
+def test_equal_games_have_equal_fingerprints(kuhn):
+    assert compile_game(pyspiel.load_game("kuhn_poker(players=2)")).fingerprint == kuhn.fingerprint

@@ -348,6 +348,16 @@ def test_profiles_of_unrelated_games_are_not_mixed():
         narrow.replaced(wide)
 
 
+def test_profiles_are_not_mixed_where_as_many_actions_have_other_ids():
+    def one_turn(*actions: int) -> SequenceFormGame:
+        ends = {action: End([action, -action]) for action in actions}
+        return compile_game(games.python_game(f"test_one_turn_{actions[1]}", Turn(0, "x", ends)))
+
+    one, other = (StrategyProfile.uniform(one_turn(0, action)) for action in (1, 2))
+    with pytest.raises(ValueError, match=mentions("player 0 has the actions [0, 1] at infostate 'x'", "but [0, 2] in")):
+        one.replaced(other)
+
+
 def test_reach_needs_a_policy_that_answers():
     game = compile_game(GAMES["kuhn_poker"]())
     state = after(game.tree.game, 0, 1, 0)
