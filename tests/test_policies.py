@@ -128,6 +128,8 @@ def test_what_is_written_into_one_table_is_not_in_the_next(leduc):
     first.legal_actions_mask[:] = 0
     first.states.clear()
     first.states_per_player[0].clear()
+    with pytest.raises(ValueError, match="read-only"):  # the tables share it
+        first.state_in[:] = 0
     second = random_profile(leduc).to_tabular_policy()
     assert second.state_lookup == expected.state_lookup != {}
     np.testing.assert_array_equal(second.legal_actions_mask, expected.legal_actions_mask)

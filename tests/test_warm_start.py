@@ -1,6 +1,7 @@
 """Solvers that go on from a policy."""
 
 import copy
+import dataclasses
 import math
 import pickle
 
@@ -28,7 +29,9 @@ from spiel_cfrplus import (
     compile_subgame,
     nash_conv,
 )
+from spiel_cfrplus._arrays import frozen
 from spiel_cfrplus.theory import THEOREM_5, TheoryChecks
+from spiel_cfrplus.warm_start import counterfactual_ranges
 
 NAN = float("nan")
 all_solvers = pytest.mark.parametrize("solver_type", ALGORITHMS.values(), ids=ALGORITHMS)
@@ -397,3 +400,12 @@ def test_one_policy_object_may_start_many(kuhn):
 
 def kuhn_to_pairs() -> dict[str, list[tuple[int, float]]]:
     return {key: list(mix.items()) for key, mix in kuhn_policy(EQUILIBRIUM).items()}
+
+
+def test_regrets_of_a_warm_start_are_in_the_unit_of_the_players_own_payoffs():
+    tree = compile_game(GAMES["kuhn_poker"]()).tree
+    other = dataclasses.replace(tree, returns=frozen(tree.returns * [1, 1000], np.float64))
+    ranges, scaled = (counterfactual_ranges(StrategyProfile.uniform(SequenceFormGame.from_tree(t))) for t in (tree, other))
+    np.testing.assert_allclose(scaled, ranges * np.where(tree.infostate_player == 1, 1000, 1))
+    # With the jack player 0 wins at most 1 and loses at most 2; chance deals it the jack once in 3 games.
+    assert ranges[tree.infostate_keys.index("0")] == pytest.approx(3 / 3)

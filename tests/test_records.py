@@ -1,0 +1,32 @@
+"""The package's dataclasses: values that cannot be changed, and are not compared where they hold arrays."""
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import spiel_cfrplus
+
+# Attributes of a node of OpenSpiel's, which users write to.
+MUTABLE = {"_InfoStateNode", "_SolverNode"}
+
+
+def records():
+    """Every dataclass that the package defines."""
+    names = [module.name for module in pkgutil.walk_packages(spiel_cfrplus.__path__, "spiel_cfrplus.")]
+    members = [member for name in names for _, member in inspect.getmembers(importlib.import_module(name), inspect.isclass)]
+    mine = {member for member in members if member.__module__.startswith("spiel_cfrplus") and dataclasses.is_dataclass(member)}
+    return sorted(mine, key=lambda record: record.__name__)
+
+
+@pytest.mark.parametrize("record", [record for record in records() if record.__name__ not in MUTABLE])
+def test_records_cannot_be_changed(record):
+    assert record.__dataclass_params__.frozen
+
+
+@pytest.mark.parametrize("record", [record for record in records() if "ndarray" in str(record.__annotations__)])
+def test_records_of_arrays_are_equal_to_themselves_only_and_have_short_texts(record):
+    assert record.__eq__ is object.__eq__
+    assert record.__hash__ is object.__hash__
