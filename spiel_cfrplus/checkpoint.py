@@ -227,7 +227,9 @@ def _game_of(path: str | os.PathLike[str], options: Mapping[str, Any], max_histo
     try:
         return compile_game(game, max_histories=saved_histories)
     except ValueError as error:
-        raise ValueError(f"{path} was not saved for {game}, or not for all of it ({error}); pass its game as game=") from error
+        raise ValueError(
+            f"{path} was saved for another game than {game}, or for a part of it: {error}. Pass the game it was saved for as game="
+        ) from error
 
 
 def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
