@@ -228,7 +228,8 @@ def _game_of(path: str | os.PathLike[str], options: Mapping[str, Any], max_histo
         return compile_game(game, max_histories=saved_histories)
     except ValueError as error:
         raise ValueError(
-            f"{path} was saved for another game than {game}, or for a part of it: {error}. Pass the game it was saved for as game="
+            f"{path} was saved for another game than {game}, or for a part of it: {error}. Pass the game it was saved for as "
+            "game="
         ) from error
 
 

@@ -317,13 +317,25 @@ def test_a_file_that_the_checkpoint_names_is_not_opened(game, tmp_path, capfd):
     assert "a secret" not in "".join(capfd.readouterr())
 
 
+def test_games_within_games_are_loaded_by_their_string(tmp_path):
+    path = tmp_path / "saved.npz"
+    for depth in (7, 8):
+        game = pyspiel.load_game("misere(game=" * depth + "kuhn_poker()" + ")" * depth)
+        CFRPlusSolver(game).save(path)
+        if depth < 8:
+            assert str(Solver.load(path).game.tree.game) == str(game)
+        else:
+            with pytest.raises(ValueError, match="nests games more than 8 deep"):
+                Solver.load(path)
+
+
 def test_a_sub_game_is_loaded_by_passing_it(tmp_path):
     state = KUHN.new_initial_state()
     state.apply_action(0)
     path = tmp_path / "saved.npz"
     solver = CFRPlusSolver(compile_subgame(state))
     solver.save(path)
-    with pytest.raises(ValueError, match="or for a part of it: .*Pass the game it was saved for as game="):
+    with pytest.raises(ValueError, match=r"or for a part of it: .*Pass the game it was saved for as game="):
         Solver.load(path)
     assert Solver.load(path, solver.game).iteration == 0
 
