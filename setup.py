@@ -16,6 +16,9 @@ setuptools.setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
+    # An editable install is then one line in a .pth file. Otherwise it is a finder, which is asked last, and a folder
+    # `spiel_cfrplus` left behind in site-packages, empty but for bytecode, is imported in its place.
+    package_dir={"": "."},
     packages=setuptools.find_packages(include=["spiel_cfrplus", "spiel_cfrplus.*"]),
     install_requires=[
         "absl-py>=1.0",
