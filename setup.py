@@ -26,6 +26,7 @@ setuptools.setup(
         "numpy>=1.26",
         "open_spiel>=2.0",
         "platformdirs>=4.0",
+        "psutil>=5.9",
         "tqdm>=4.60",
     ],
     extras_require={"plot": ["matplotlib>=3.8"], "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "scipy>=1.10"]},

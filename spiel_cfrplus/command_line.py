@@ -21,8 +21,8 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import pyspiel
@@ -32,8 +32,21 @@ from absl import logging as absl_logging
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cfrplus import averaging, checkpoint, convergence, crosscheck, learners, plotting, size_estimate, solvers, walk_cache
+from spiel_cfrplus import (
+    averaging,
+    checkpoint,
+    convergence,
+    crosscheck,
+    game_trial,
+    learners,
+    plotting,
+    size_estimate,
+    solvers,
+    walk_cache,
+)
+from spiel_cfrplus._counts import at_most_cores
 from spiel_cfrplus._files import check_writable
+from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.best_response_play import check_players
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
@@ -50,13 +63,11 @@ _ALGORITHMS = {**learners.LEARNERS, _CFR_BR: dataclasses.replace(learners.LEARNE
 _REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
-flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", lower_bound=1)
+flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", 1, 2**31 - 1)
 flags.DEFINE_list("algorithm", "cfr+", f"<{'|'.join(_ALGORITHMS)}>: What to run; several, with commas, run one after another.")
 flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
-flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", lower_bound=1)
-flags.DEFINE_integer(
-    "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", lower_bound=1
-)
+flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", 1, 2**62)
+flags.DEFINE_integer("print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", 1, 2**62)
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
 flags.DEFINE_integer(
@@ -107,6 +118,8 @@ _DEFAULT_CROSSCHECK_ITERATIONS = 50
 # Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
 _VERIFY_TOLERANCE = 1e-9
 _TITLE_WIDTH = 100
+# Names of games that are offered instead of an unknown one.
+_MOST_NAMES = 5
 
 _EXIT_DISAGREEMENT = 1
 _EXIT_VIOLATION = 1
@@ -141,7 +154,7 @@ def _replace_closed_streams() -> None:
 def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         return FLAGS(arguments)
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # absl lets a ValueError pass for --noverify=3
         _exit_with_usage_error(error)
 
 
@@ -201,6 +214,11 @@ def _check_flags(alternating: bool) -> None:
         value = FLAGS[name].value
         if value is not None and math.isnan(value):
             raise UsageError(f"--{name}=nan is not a number")
+    try:
+        for name in ("threads", "processes"):
+            at_most_cores(FLAGS[name].value, name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     _check_algorithms()
     if FLAGS.crosscheck:
         for name in _NOT_WITH_CROSSCHECK:
@@ -270,40 +288,41 @@ def _load_game(name: str, players: int | None) -> pyspiel.Game:
     known = pyspiel.registered_names()
     if short_name not in known:
         wanted = short_name.lower()
-        nearest = difflib.get_close_matches(wanted, known, n=3) + [name for name in known if wanted and wanted in name]
-        raise UsageError(f"unknown game {short_name!r}; did you mean {', '.join(dict.fromkeys(nearest or known))}?")
+        near = difflib.get_close_matches(wanted, known, n=3) + [name for name in known if wanted and wanted in name]
+        nearest = list(dict.fromkeys(near))[:_MOST_NAMES]
+        hint = f"did you mean {', '.join(nearest)}?" if nearest else "no name is like it;"
+        raise UsageError(f"unknown game {short_name!r}; {hint} pyspiel.registered_names() lists all")
     try:
-        with _silent_stderr():  # OpenSpiel prints what it throws
+        with silent_stderr():
             parameters = pyspiel.game_parameters_from_string(name)
-            if players is not None and parameters.setdefault("players", players) != players:
-                raise UsageError(f"--players={players} contradicts --game={name}")
-            game = pyspiel.load_game(parameters.pop("name"), parameters)
-    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+        if players is not None and parameters.setdefault("players", players) != players:
+            raise UsageError(f"--players={players} contradicts --game={name}")
+        if len(parameters) > 1 and (fault := game_trial.fault_of(lambda: _turn_based(_load(parameters)))):
+            raise UsageError(f"cannot load {name!r}: {fault}; choose other game parameters")
+        with silent_stderr():
+            game = _load(parameters)
+    except (pyspiel.SpielError, MemoryError, RuntimeError, ValueError) as error:
         raise UsageError(f"cannot load {name!r}: {_first_line(error)}") from error
     if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         print(f"{game} has simultaneous moves; solving its turn-based form.")
-        game = pyspiel.convert_to_turn_based(game)
+    return _turn_based(game)
+
+
+def _load(parameters: Mapping[str, Any]) -> pyspiel.Game:
+    return pyspiel.load_game(parameters["name"], {key: value for key, value in parameters.items() if key != "name"})
+
+
+def _turn_based(game: pyspiel.Game) -> pyspiel.Game:
+    if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        return pyspiel.convert_to_turn_based(game)
     return game
-
-
-@contextlib.contextmanager
-def _silent_stderr() -> Iterator[None]:
-    sys.stderr.flush()
-    saved = os.dup(2)
-    try:
-        with open(os.devnull, "w") as devnull:
-            os.dup2(devnull.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def _compile(game: pyspiel.Game, limits: WalkLimits) -> SequenceFormGame:
     if FLAGS.cache == "":
         raise UsageError("--cache needs the name of a directory")
     try:
-        with _silent_stderr():
+        with silent_stderr():
             check_game(game)
         if FLAGS.cache is None or not walk_cache.is_kept(game, FLAGS.cache):
             _announce_size(game, limits)
@@ -319,12 +338,15 @@ def _compile(game: pyspiel.Game, limits: WalkLimits) -> SequenceFormGame:
                 progress=True,
                 cache=FLAGS.cache,
             )
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     except TimeoutError:
         raise
     except OSError as error:
         raise UsageError(f"--cache={FLAGS.cache}: {error}") from error
+    except Exception as error:  # of the game, which may be a Python program
+        reason = _first_line(error)
+        if str(game) not in reason:
+            reason = f"{game} cannot be walked: {type(error).__name__}: {reason}"
+        raise UsageError(reason) from error
     print(
         f"{game}: {compiled.tree.num_histories} histories, {compiled.num_infostates} infostates, {compiled.num_sequences} "
         f"sequences, {len(compiled.payoffs)} payoffs, compiled in {time.perf_counter() - started:.2f} s"
@@ -334,7 +356,7 @@ def _compile(game: pyspiel.Game, limits: WalkLimits) -> SequenceFormGame:
 
 def _announce_size(game: pyspiel.Game, limits: WalkLimits) -> None:
     """Says how large a game will be, if it is large, before memory is spent on it."""
-    with _silent_stderr():
+    with silent_stderr():
         size = size_estimate.estimate_size(game, time_limit=limits.seconds_left)
     if size.num_histories < size_estimate.LARGE_GAME:
         return
@@ -582,7 +604,7 @@ def _verify(solver: solvers.Solver) -> int:
 def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPolicy) -> float:
     """By OpenSpiel's C++ evaluator, or by its slower Python one where the table's keys are not those of C++."""
     try:
-        with _silent_stderr():
+        with silent_stderr():
             return pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table))
     except pyspiel.SpielError:
         return float(exploitability.nash_conv(game, table))

@@ -8,9 +8,14 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cfrplus._upstream import loads_back, silent_stderr
 from spiel_cfrplus.chance import checked_outcomes
+from spiel_cfrplus.walk_limits import memory_errors_name
 
 _MOST_PLAYOUTS = 100
+# What asking for an information-state string may raise: OpenSpiel where there is none, Python games where something is missing,
+# such as the observer that the string comes from.
+_NO_STRING = (pyspiel.SpielError, NotImplementedError, AttributeError, RuntimeError)
 # Over all playouts: moves of chance need not end.
 _MOST_CHANCE_MOVES = 10_000
 
@@ -48,16 +53,17 @@ def _check_information_states(game: pyspiel.Game) -> None:
     if state is None:
         return
     try:
-        state.information_state_string(state.current_player())
-    except (pyspiel.SpielError, NotImplementedError) as error:
+        with silent_stderr():
+            state.information_state_string(state.current_player())
+    except _NO_STRING as error:
         raise no_information_states(game, error) from error
 
 
 def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
     """A decision near the root, if some of a few random chance playouts come to one."""
-    generator, moves = random.Random(0), 0
+    generator, moves, start = random.Random(0), 0, _initial_state(game)
     for _ in range(_MOST_PLAYOUTS):
-        state = game.new_initial_state()
+        state = start.clone()
         while state.current_player() == pyspiel.PlayerId.CHANCE:
             if moves == _MOST_CHANCE_MOVES:
                 return None
@@ -68,12 +74,28 @@ def _some_decision(game: pyspiel.Game) -> pyspiel.State | None:
     return None
 
 
+def _initial_state(game: pyspiel.Game) -> pyspiel.State:
+    try:
+        with silent_stderr(), memory_errors_name(lambda: f"{game}, its initial state"):
+            return game.new_initial_state()
+    except (pyspiel.SpielError, RuntimeError, ValueError) as error:
+        raise ValueError(f"{game} has no initial state ({_in_words(error)}); choose other game parameters") from error
+
+
 def no_information_states(game: pyspiel.Game, error: Exception) -> ValueError:
     """What to raise when asking for an information-state string raised `error`."""
+    remedy = "Implement information_state_string, or choose a game that provides it"
+    if not _is_native(game):
+        remedy += "; OpenSpiel asks a Python game for it through the observer that make_py_observer() of the game returns"
     return ValueError(
-        f"{game} has no information-state strings ({error}); without them nobody knows which histories a player can tell "
-        "apart. Implement information_state_string, or choose a game that provides it"
+        f"{game} has no information-state strings ({_in_words(error)}); they tell which histories a player can tell apart. "
+        f"{remedy}"
     )
+
+
+def _in_words(error: Exception) -> str:
+    """An error's own words in one line, or its type where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
@@ -83,11 +105,7 @@ def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
     """
     if not _is_native(game):
         return "it is a Python or a matrix game, whose string does not tell its rules"
-    try:
-        same = str(pyspiel.load_game(str(game))) == str(game)
-    except (pyspiel.SpielError, RuntimeError, ValueError):
-        same = False
-    if not same:
+    if not loads_back(game):
         return "OpenSpiel cannot load it back by its string"
     parameters = game.get_parameters()
     if names_of_files(parameters):

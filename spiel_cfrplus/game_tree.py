@@ -32,6 +32,7 @@ import pyspiel
 
 from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen, sealed
+from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.game_checks import check_game
 from spiel_cfrplus.parallel_walk import walk_whole_game
 from spiel_cfrplus.progress import progress_bar
@@ -222,8 +223,9 @@ class GameTree(Immutable):
         """
         if not self.can_be_pickled:
             raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Solvers that are compiled as a "
-                "whole can be saved with solver.save(path) and loaded with game= instead"
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Pickle what was computed "
+                "instead, such as the arrays of a policy; spiel_cfrplus.CFRSolver, CFRPlusSolver and their relatives can be "
+                "saved with solver.save(path) and loaded with game="
             )
         return super().__reduce__()
 
@@ -231,7 +233,8 @@ class GameTree(Immutable):
     def can_be_pickled(self) -> bool:
         """Whether OpenSpiel could make the same game again from its pickle."""
         try:
-            pickle.loads(pickle.dumps(self.game))
+            with silent_stderr():
+                pickle.loads(pickle.dumps(self.game))
         except (pyspiel.SpielError, RuntimeError):
             return False
         return True

@@ -16,6 +16,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -33,6 +34,12 @@ from spiel_cfrplus.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 _PARTS_PER_PROCESS = 2
 _LEAST_ROOTS_PER_PART = 6
 _DEEPEST_CUT = 30
+# Ctrl-C is for this process, which ends the others.
+_OUTSIDE_OWN_GROUP: dict[str, Any]
+if sys.platform == "win32":
+    _OUTSIDE_OWN_GROUP = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+else:
+    _OUTSIDE_OWN_GROUP = {"process_group": 0}
 
 # What was met below one history after another: the record, and how many histories and infostates it had after each.
 _Part = tuple[WalkRecord, list[int], list[int]]
@@ -116,7 +123,7 @@ def _workers(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | {"PYTHONPATH": path},
-                process_group=0,  # Ctrl-C is for this process, which ends the others
+                **_OUTSIDE_OWN_GROUP,
             )
             workers.append(worker)
             assert worker.stdin is not None

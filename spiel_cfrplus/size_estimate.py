@@ -21,17 +21,15 @@ The draws come from a generator of their own, so that a game has the same estima
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import pathlib
 import random
-import resource
 import sys
 import warnings
 from collections.abc import Sequence
 
 import pyspiel
 
+from spiel_cfrplus._memory import available_bytes
 from spiel_cfrplus.game_checks import check_game, no_information_states
 from spiel_cfrplus.progress import Advance
 from spiel_cfrplus.roots import actions_of
@@ -178,18 +176,3 @@ def _sample(edges: Sequence[_Edge], weights: Sequence[float], generator: random.
             chosen.append((edge, weights[number] / probability))
             mark += 1
     return chosen
-
-
-def available_bytes() -> float:
-    """How much memory this process can still get without swapping, as far as the system tells; infinity if it does not."""
-    limits = [float("inf")]
-    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if soft != resource.RLIM_INFINITY:
-        limits.append(soft)
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = pathlib.Path("/proc/meminfo").read_text().splitlines()
-        limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
-    with contextlib.suppress(OSError, ValueError):  # the limit of a container
-        group = pathlib.Path("/sys/fs/cgroup")
-        limits.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
-    return min(limits)

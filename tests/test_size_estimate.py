@@ -1,7 +1,6 @@
 """Estimates of a game's size against sizes counted by independent programs."""
 
 import math
-import resource
 import statistics
 
 import games
@@ -11,7 +10,7 @@ import pytest
 from games import GAMES
 
 from spiel_cfrplus import compile_game, size_estimate
-from spiel_cfrplus.size_estimate import available_bytes, estimate_size
+from spiel_cfrplus.size_estimate import estimate_size
 from spiel_cfrplus.walk_limits import MOST_HISTORIES
 
 # Kuhn and Leduc poker and tic-tac-toe were counted by a program that computed game values by linear programming, 617 by hand:
@@ -91,10 +90,3 @@ def test_memory_grows_with_infostates():
     assert estimate.most_bytes - estimate.least_bytes > 0.9 * 294778 * estimate.key_bytes
     assert estimate.key_bytes > 49  # an empty string
     assert 40 < estimate.least_bytes / estimate.num_histories < 200
-
-
-def test_available_memory_heeds_the_limit_of_the_process(monkeypatch):
-    free = available_bytes()
-    assert free > 2**20
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (12345, 99999) if kind == resource.RLIMIT_AS else None)
-    assert available_bytes() == 12345
