@@ -297,6 +297,10 @@ Made with open_spiel {importlib.metadata.version("open_spiel")} by
   OpenSpiel finds the same for the exported policy in every native row with at most {LARGE} histories that says nothing else.
 * *too large*: the error tells that there are more histories than the limit.
 * *refused*: the remark is the error.
+* Some of OpenSpiel's games do not check their parameters: `connect_four(rows=0)` ends the interpreter, `hex(board_size=100000)`
+  asks for 10 billion cells. Where parameters are given, the command line first tries the game in a forked process with at most
+  2 GB, and refuses it if that process ends. It makes a few random moves only, so a fault deeper in the game is not found; the
+  Python functions make no such trial, nor does Windows.
 
 | {" | ".join(HEADER)} |
 |{"---|" * len(HEADER)}

@@ -78,13 +78,15 @@ def _target(path: str | os.PathLike[str]) -> pathlib.Path:
     """What is to be replaced: what a link points to, not the link.
 
     Raises:
-      OSError: a loop of links, or something that must not be replaced by a file, such as a device.
+      OSError: no such folder, a loop of links, or something that must not be replaced by a file, such as a device.
     """
     target = pathlib.Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     if target.exists() and not target.is_file():
         raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "no such folder", os.fspath(target.parent))
     return target
 
 

@@ -24,6 +24,7 @@ import pyspiel
 
 from spiel_cfrplus._archives import Archive, DamagedError, open_archive
 from spiel_cfrplus._files import whole_file
+from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.game_checks import names_of_files
 from spiel_cfrplus.regret_minimizers.regret_matching import (
@@ -43,7 +44,7 @@ FORMAT = 4
 # What `save` writes into the options, by type.
 _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("format", "num_histories"), int),
-    **dict.fromkeys(("solver", "algorithm", "game", "fingerprint"), str),
+    **dict.fromkeys(("solver", "algorithm", "game", "description", "fingerprint"), str),
     **dict.fromkeys(("alternating", "reduced", "exact_ties"), bool),
     **dict.fromkeys(("averaging", "local_rule"), dict),
 }
@@ -85,6 +86,7 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "averaging": dataclasses.asdict(solver.averaging),
         "local_rule": _described(rule),
         "game": str(solver.game.tree.game),
+        "description": _printable(solver.game.description),
         "num_histories": solver.game.tree.num_histories,
         "fingerprint": solver.game.fingerprint,
     }
@@ -126,8 +128,8 @@ def load(
     game = compile_game(game, max_histories=max_histories)
     if game.fingerprint != options["fingerprint"]:
         raise ValueError(
-            f"{path} was saved for another game, {options['game']}, than {game.tree.game}: their infostates or payoffs differ. "
-            "Pass the game it was saved for as game="
+            f"{path} was saved for another game, {_shortened(options['description'])}, than {game.description}: their "
+            "infostates or payoffs differ. Pass the game, the sub-game or the locked game it was saved for as game="
         )
     solver = solver_type(
         game,
@@ -212,7 +214,7 @@ def _check_options(options: dict[str, Any]) -> None:
         raise DamagedError(f"local_rule is {options['local_rule']!r}")
     if not 1 <= options["num_histories"] <= MOST_HISTORIES:
         raise DamagedError(f"num_histories is {options['num_histories']}")
-    if not all(options[name].isprintable() for name in ("solver", "algorithm", "game", "fingerprint")):
+    if not all(options[name].isprintable() for name in ("solver", "algorithm", "game", "description", "fingerprint")):
         raise DamagedError("names with characters that cannot be printed")
 
 
@@ -238,11 +240,19 @@ def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
     problem = _problem_with(game_string)
     if problem is None:
         try:
-            return pyspiel.load_game(game_string)
+            with silent_stderr():
+                return pyspiel.load_game(game_string)
         except (pyspiel.SpielError, RuntimeError, ValueError):
             problem = "pyspiel.load_game cannot load"
-    shown = textwrap.shorten(game_string, 200, placeholder=" ...")
-    raise ValueError(f"{path} was saved for {shown!r}, which {problem}; pass it as game=")
+    raise ValueError(f"{path} was saved for {_shortened(game_string)!r}, which {problem}; pass it as game=")
+
+
+def _shortened(text: str) -> str:
+    return textwrap.shorten(text, 200, placeholder=" ...")
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _problem_with(game_string: str) -> str | None:
@@ -253,7 +263,8 @@ def _problem_with(game_string: str) -> str | None:
     if depths.max(initial=0) > _DEEPEST_GAME_STRING:
         return f"nests games more than {_DEEPEST_GAME_STRING} deep"
     try:
-        parameters = pyspiel.game_parameters_from_string(game_string)
+        with silent_stderr():
+            parameters = pyspiel.game_parameters_from_string(game_string)
     except (pyspiel.SpielError, RuntimeError, ValueError):
         return "cannot be parsed"
     files = names_of_files(parameters)

@@ -230,8 +230,8 @@ class CompiledSolver(Solver):
           exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
             Numerics. It takes a few hundredths of the time.
           threads: how many threads iterate side by side, see `division`. Results are the same doubles. Worth while where an
-            iteration takes a third of a millisecond or more; as many as Numba has at the most (`NUMBA_NUM_THREADS`, by default
-            the number of cores).
+            iteration takes a third of a millisecond or more; at most as many as the machine has cores, of which Numba uses
+            `NUMBA_NUM_THREADS`.
 
         Raises:
           TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.

@@ -13,7 +13,18 @@ import pyspiel
 import pytest
 from waiting import within
 
-from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, checkpoint, compile_game, compile_subgame
+from spiel_cfrplus import (
+    ALGORITHMS,
+    Averaging,
+    CFRPlusSolver,
+    CFRSolver,
+    Solver,
+    checkpoint,
+    compile_game,
+    compile_subgame,
+    lock,
+)
+from spiel_cfrplus._files import check_writable
 from spiel_cfrplus.solvers import CompiledSolver
 
 KUHN = pyspiel.load_game("kuhn_poker")
@@ -84,14 +95,37 @@ def test_games_without_a_string_are_loaded_by_passing_them(load_game, tmp_path):
         Solver.load(tmp_path / "solver.npz")
     for same_game in (game, load_game(), compile_game(game)):
         assert Solver.load(tmp_path / "solver.npz", same_game).nash_conv() == solver.nash_conv()
-    with pytest.raises(ValueError, match=r"cannot be pickled.*compiled as a whole can be saved with solver\.save"):
+    with pytest.raises(
+        ValueError, match=r"cannot be pickled.*CFRPlusSolver and their relatives can be saved with solver\.save"
+    ):
         pickle.dumps(solver)
+
+
+def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
+    path, state = tmp_path / "solver.npz", KUHN.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    locked = lock(KUHN, {(0, "0"): {0: 1.0}})
+    for game, words in (
+        (compile_subgame(state), ["kuhn_poker() below [0, 1], 3 infostates", "than kuhn_poker(), 12 infostates"]),
+        (locked, ["kuhn_poker(), 11 infostates", "1 infostates locked, than kuhn_poker(), 12 infostates"]),
+    ):
+        CFRPlusSolver(game).save(path)
+        with pytest.raises(ValueError, match=games.mentions(*words, "Pass the game, the sub-game or the locked game")):
+            Solver.load(path, KUHN)
+        assert Solver.load(path, game).iteration == 0
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    for write in (CFRSolver(KUHN).save, check_writable):
+        with pytest.raises(FileNotFoundError, match=rf"no such folder: '{re.escape(str(tmp_path / 'missing'))}'$"):
+            write(tmp_path / "missing" / "solver.npz")
 
 
 def test_load_refuses_other_games_and_solvers(tmp_path):
     path = tmp_path / "solver.npz"
     CFRPlusSolver(KUHN).save(path)
-    with pytest.raises(ValueError, match=r"saved for another game, kuhn_poker\(\), than leduc_poker"):
+    with pytest.raises(ValueError, match=r"saved for another game, kuhn_poker\(\), 12 infostates, .* than leduc_poker"):
         Solver.load(path, LEDUC)
     # The same infostates, other payoffs.
     with pytest.raises(ValueError, match="saved for another game"):
