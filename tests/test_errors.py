@@ -342,7 +342,7 @@ def test_limits_of_a_walk_are_numbers(number):
 
 @pytest.mark.parametrize("observer", ["absent", "none", "refused", "without a string"])
 def test_a_python_game_without_an_observer_is_told_of_it(observer, monkeypatch):
-    game = games.python_game("unobserved", games.Turn(0, "here", {0: games.End(1, -1), 1: games.End(-1, 1)}))
+    game = games.python_game("unobserved", games.Turn(0, "here", {0: games.End((1, -1)), 1: games.End((-1, 1))}))
 
     def make_py_observer(self: object, iig_obs_type: object = None, params: object = None) -> object:
         if observer == "refused":
@@ -370,7 +370,7 @@ def test_games_that_cannot_start_are_refused():
 
 
 def test_memory_that_a_first_state_cannot_have_is_an_error_that_names_the_game(monkeypatch):
-    game = games.python_game("enormous", games.End(1, -1))
+    game = games.python_game("enormous", games.End((1, -1)))
 
     def fail(self: object) -> None:
         raise MemoryError("std::bad_alloc")

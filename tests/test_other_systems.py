@@ -11,8 +11,10 @@ from spiel_cfrplus import _memory, parallel_walk
 # After what the package builds on has been imported, which knows the system that it runs on.
 WITHOUT_POSIX = """
 import sys
-import absl.app, numba, numpy, open_spiel.python.games, psutil, pyspiel, tqdm
+import absl.app, numba, numpy, open_spiel.python.games, platformdirs, psutil, pyspiel, tqdm
 import os, signal
+
+os.environ.setdefault("SPIEL_CFRPLUS_CACHE_DIR", platformdirs.user_cache_dir("spiel_cfrplus", appauthor=False))
 
 POSIX_ONLY = {"resource", "fcntl", "pwd", "grp", "termios", "pty", "tty", "syslog", "posix", "crypt", "spwd"}
 
@@ -24,7 +26,7 @@ class Blocked:
 for name in POSIX_ONLY:
     sys.modules.pop(name, None)
 sys.meta_path.insert(0, Blocked())
-for name in ("fork", "getuid", "geteuid", "getgid", "killpg", "setsid", "mkfifo", "sched_getaffinity", "sched_setaffinity",
+for name in ("fork", "getuid", "getgid", "killpg", "setsid", "mkfifo", "sched_getaffinity", "sched_setaffinity",
              "uname", "chown", "WIFSIGNALED", "WTERMSIG"):
     if hasattr(os, name):
         delattr(os, name)
