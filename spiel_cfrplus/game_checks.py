@@ -30,18 +30,9 @@ def check_game(game: pyspiel.Game) -> None:
     _check_information_states(game)
 
 
-def check_is_game(game: object) -> None:
-    """Refuses what is not a game.
-
-    Raises:
-      TypeError: it is not.
-    """
+def _check_game_type(game: pyspiel.Game) -> None:
     if not isinstance(game, pyspiel.Game):
         raise TypeError(f"expected a pyspiel.Game, got {game!r}; load one with pyspiel.load_game(...)")
-
-
-def _check_game_type(game: pyspiel.Game) -> None:
-    check_is_game(game)
     game_type = game.get_type()
     if game_type.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         raise ValueError(

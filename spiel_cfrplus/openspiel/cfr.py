@@ -32,7 +32,6 @@ from open_spiel.python import policy
 from spiel_cfrplus._calls import name_constructor_after
 from spiel_cfrplus._counts import checked_count
 from spiel_cfrplus._warnings import warn
-from spiel_cfrplus.game_checks import check_is_game
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import _kernels
 from spiel_cfrplus.openspiel.histories import Histories
@@ -170,7 +169,6 @@ class _CFRSolverBase:
           regret_matching_plus: negative cumulative regrets are set to 0 after each update.
 
         Raises:
-          TypeError: not a game.
           AssertionError: the game is not sequential (text and type are OpenSpiel's).
           pyspiel.SpielError: it has no information-state strings (likewise).
           ValueError: it cannot be walked, see `GameTree.from_game`, or a player is absent-minded.
@@ -178,7 +176,6 @@ class _CFRSolverBase:
         Warns:
           UserWarning: a player has imperfect recall. The solver runs as OpenSpiel's does; nothing is promised of its result.
         """
-        check_is_game(game)
         if game.get_type().dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
             raise AssertionError(_NOT_SEQUENTIAL)
         self._game = game

@@ -16,7 +16,6 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._kernels import INDEX
-from spiel_cfrplus.game_checks import check_is_game
 from spiel_cfrplus.openspiel import _kernels, cfr
 from spiel_cfrplus.recall import trace_sequences
 
@@ -31,7 +30,6 @@ class CFRBRSolver(cfr._CFRSolver):
           ValueError: the game does not have two players (text and type are OpenSpiel's); or a player has imperfect recall or
             shares a string with the other, where OpenSpiel's best responses are not best.
         """
-        check_is_game(game)
         if game.num_players() != 2:
             raise ValueError(f"Game {game} does not have 2 players.")
         super().__init__(
