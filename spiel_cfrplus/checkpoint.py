@@ -129,7 +129,7 @@ def load(
     if game.fingerprint != options["fingerprint"]:
         raise ValueError(
             f"{path} was saved for another game, {_shortened(options['description'])}, than {game.description}: their "
-            "infostates or payoffs differ. Pass the game, the sub-game or the locked game it was saved for as game="
+            "infostates or payoffs differ. Pass the game it was saved for as game="
         )
     solver = solver_type(
         game,

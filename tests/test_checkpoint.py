@@ -111,7 +111,7 @@ def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
         (locked, ["kuhn_poker(), 11 infostates", "1 infostates locked, than kuhn_poker(), 12 infostates"]),
     ):
         CFRPlusSolver(game).save(path)
-        with pytest.raises(ValueError, match=games.mentions(*words, "Pass the game, the sub-game or the locked game")):
+        with pytest.raises(ValueError, match=games.mentions(*words, "Pass the game it was saved for as game=")):
             Solver.load(path, KUHN)
         assert Solver.load(path, game).iteration == 0
 
