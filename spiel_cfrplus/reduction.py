@@ -10,8 +10,8 @@ enough to iterate on. Two steps:
   sequences of one colour and have equally many sequences of each colour; sequences of one colour are followed by equally many
   infostates of each colour; and for sequences of one colour the payoffs, summed over the opponents' sequences of each colour,
   are equal. Grohe, Kersting, Mladenov and Selman (2014, "Dimension reduction via colour refinement") do this for linear
-  programs. It finds the symmetries that somebody who knows the game would name, and others. Where it would merge less than a
-  tenth of the sequences, all are left as they are.
+  programs. It finds the symmetries that somebody who knows the game would name, and others. In games of more than 1,000
+  sequences in which it would merge less than a hundredth of them, all are left as they are.
 
 A colour is one sequence of the reduced game. Where several actions of an infostate have one colour it means to play one of them
 at random. Such a sequence is as likely as they are together; so for regret matching its regret must weigh as much as theirs
@@ -49,8 +49,10 @@ if TYPE_CHECKING:
 
 # Gradients that differ by less, relative to the magnitudes summed in them, are equal.
 _ROUNDING = 2.0**-40
-# More colours than this, as a share of the sequences, are not worth merging: shares make an iteration up to a tenth slower.
-_MOST_COLOURS = 0.9
+# In games of more sequences than this, merging is given up if the colours are more than this share of them: `shares` make an
+# iteration a tenth slower.
+_MANY_SEQUENCES = 1_000
+_MOST_COLOURS = 0.99
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +97,11 @@ class Reduction(Immutable):
     @property
     def num_sequences(self) -> int:
         return len(self.copies)
+
+    @property
+    def has_symmetry(self) -> bool:
+        """Whether actions of one infostate, or infostates, were merged, rather than forced moves removed only."""
+        return self.num_sequences < np.count_nonzero(~self.forced)
 
     @functools.cached_property
     def rounding(self) -> np.ndarray:
@@ -181,10 +188,7 @@ def _without_forced_moves(treeplexes: _kernels.TreeplexArrays) -> tuple[np.ndarr
 
 
 def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays) -> tuple[np.ndarray, np.ndarray]:
-    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,).
-
-    Colours so many that merging would not pay are not refined to the end: each sequence has one of its own then.
-    """
+    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,)."""
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
@@ -200,9 +204,9 @@ def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays)
         labels = _label_runs(colour, gradient, _ROUNDING * magnitude)
         _reduction_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
         hashes, colour = np.unique(sequences, return_inverse=True)
-        if len(hashes) > _MOST_COLOURS * num_sequences:
+        if num_sequences > _MANY_SEQUENCES and len(hashes) > _MOST_COLOURS * num_sequences:
             return np.arange(num_infostates), np.arange(num_sequences)
-        if len(hashes) == num_colours:
+        if len(hashes) in (num_colours, num_sequences):
             return np.sort(np.unique(infostates, return_index=True)[1]), colour
         num_colours = len(hashes)
 

@@ -2,9 +2,11 @@
 
 import collections
 import copy
+import decimal
 import pickle
 import re
 from collections.abc import Callable, Hashable
+from decimal import Decimal
 
 import games
 import numpy as np
@@ -155,7 +157,7 @@ def naive_classes(game: SequenceFormGame) -> list[Hashable]:
 def test_the_partition_is_the_coarsest(name):
     game = compile_game(COMPARED[name]())
     expected, free = naive_classes(game), game.num_sequences - game.reduction.forced.sum()
-    if len(set(expected)) > 0.9 * free:  # which is not worth merging
+    if free > 1_000 and len(set(expected)) > 0.99 * free:  # left as they are
         assert game.reduction.num_sequences == free
         return
     found = game.reduction.sequence_class.tolist()
@@ -276,10 +278,82 @@ def test_modes():
             CFRSolver(leduc, reduce=nonsense)
 
 
-def test_auto_leaves_a_game_without_symmetry_alone():
-    game = compile_game(games.random_efg(7, depth=9))
+@pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker_3p", "sheriff", "biased_rock_paper_scissors"])
+def test_auto_leaves_a_game_without_symmetry_alone(name):
+    game = compile_game(GAMES[name]())
     assert isinstance(game.reduction, Reduction)
+    assert not game.reduction.has_symmetry
     assert CFRSolver(game).reduction is None
+
+
+@pytest.mark.parametrize("name", ["goofspiel_3", "tiny_hanabi", "dark_hex_2", "liars_dice_3", "universal_poker"])
+def test_auto_merges_what_is_symmetric_in_small_games(name):
+    game = compile_game(GAMES[name]())
+    assert game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is game.reduction
+
+
+def test_auto_leaves_a_small_game_with_forced_moves_only_alone():
+    forced = Turn(1, "forced", {0: End([1, -1])})
+    game = compile_game(games.efg_game(Turn(0, "free", {0: forced, 1: End([0, 0])})))
+    assert game.reduction.forced.any()
+    assert not game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is None
+
+
+def test_a_few_symmetries_in_a_large_game_do_not_slow_its_iterations():
+    # Liar's dice with 5 sides has 5 x 1023 x 2 free sequences at least, of which some twenty can be merged.
+    game = compile_game(pyspiel.load_game("liars_dice(dice_sides=5)"))
+    assert game.reduction.treeplex_arrays.shares is None
+    assert not game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is game.reduction
+
+
+def _exact_nash_conv(payoffs: list[list[Decimal]], algorithm: str, iterations: int) -> Decimal:
+    """NashConv of a matrix game's average strategies, in the arithmetic of `decimal`; `payoffs` are player 0's."""
+    solver = ALGORITHMS[algorithm]
+    factors = [[Decimal(float(x)) for x in row] for row in solver.local_rule.discounts(np.arange(1, iterations + 1))]
+    gains = [payoffs, [[-x for x in column] for column in zip(*payoffs, strict=True)]]
+    tables = [[Decimal(0)] * len(rows) for rows in gains]
+    strategies = [[1 / Decimal(len(rows))] * len(rows) for rows in gains]
+    sums = [list(table) for table in tables]
+    for t in range(1, iterations + 1):
+        weight = Decimal(t) ** int(solver.averaging_power)
+        for player in range(2):
+            if player == 1:
+                sums[1] = [total + weight * x for total, x in zip(sums[1], strategies[1], strict=True)]
+            utility = [_dot(row, strategies[1 - player]) for row in gains[player]]
+            regrets = [value - _dot(utility, strategies[player]) for value in utility]
+            table = [old + regret for old, regret in zip(tables[player], regrets, strict=True)]
+            tables[player] = [x * factors[t - 1][0 if x > 0 else 1] for x in table]
+            predicted = [x + Decimal(solver.optimistic) * r for x, r in zip(tables[player], regrets, strict=True)]
+            positive = [max(x, Decimal(0)) for x in predicted]
+            total = sum(positive)
+            strategies[player] = [x / total if total else 1 / Decimal(len(table)) for x in positive]
+            if player == 0:
+                sums[0] = [old + weight * x for old, x in zip(sums[0], strategies[0], strict=True)]
+    means = [[x / sum(own) for x in own] for own in sums]
+    return sum((max(_dot(row, means[1 - player]) for row in gains[player]) for player in range(2)), Decimal(0))
+
+
+def _dot(one, other):
+    return sum((x * y for x, y in zip(one, other, strict=True)), Decimal(0))
+
+
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+"])
+def test_symmetric_small_games_are_played_as_in_exact_arithmetic(algorithm):
+    # Regrets of symmetric allocations tie exactly; on the whole game rounding parts them within 20 iterations.
+    game = pyspiel.convert_to_turn_based(pyspiel.load_game("blotto(coins=4,fields=3)"))
+    start = game.new_initial_state()
+    payoffs = [
+        [Decimal(start.child(mine).child(theirs).returns()[0]) for theirs in start.child(mine).legal_actions()]
+        for mine in start.legal_actions()
+    ]
+    with decimal.localcontext(prec=60):
+        expected = float(_exact_nash_conv(payoffs, algorithm, 20))
+    solver = ALGORITHMS[algorithm](game)
+    solver.run(20)
+    assert solver.nash_conv() == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
