@@ -8,6 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+# Sums of millions of such numbers fit a float64.
+LARGEST = 1e300
+
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
     """A copy of `values` as a C-contiguous array that refuses writes."""
@@ -30,6 +33,11 @@ def finite_vector(values: npt.ArrayLike, size: int, of_what: str = "") -> np.nda
     if vector.shape != (size,) or not np.isfinite(vector).all():
         raise ValueError(f"expected {size} finite numbers{of_what}, got {vector!r}")
     return vector
+
+
+def saturated(values: npt.ArrayLike) -> np.ndarray:
+    """The numbers, none of them beyond `LARGEST` in magnitude; infinities become that."""
+    return np.clip(values, -LARGEST, LARGEST)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

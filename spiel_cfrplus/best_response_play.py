@@ -68,14 +68,19 @@ class BestResponsePlay:
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more."""
+        """Plays `num_iterations` more; errors and interrupts leave the attributes as `SelfPlay.run` does."""
         for _ in range(checked_count(num_iterations)):
-            (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
-            for player, minimizer in enumerate(self.minimizers):
-                self.cumulative_strategies[player] += weight * self.strategies[player]
-                minimizer.observe_utility(self.game.payoff_gradient(player, self._answered(player)))
-                self.strategies[player] = next_strategy(self.game, player, minimizer)
-            self.iteration += 1
+            self._iterate()
+
+    def _iterate(self) -> None:
+        (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
+        strategies = []
+        for player, minimizer in enumerate(self.minimizers):
+            minimizer.observe_utility(self.game.payoff_gradient(player, self._answered(player)))
+            strategies.append(next_strategy(self.game, player, minimizer))
+        pairs = zip(self.cumulative_strategies, self.strategies, strict=True)
+        sums = [total + weight * strategy for total, strategy in pairs]
+        vars(self).update(cumulative_strategies=sums, strategies=strategies, iteration=self.iteration + 1)
 
     def _answered(self, player: int) -> list[np.ndarray]:
         """The player's strategy and a best response of the other one."""

@@ -58,6 +58,10 @@ class LockedGame(SequenceFormGame):
     def _summary(self) -> str:
         return f"{super()._summary()}, {self.whole.num_infostates - self.num_infostates} infostates locked"
 
+    @property
+    def is_whole_game(self) -> bool:
+        return self.whole.is_whole_game and self.whole.num_infostates == self.num_infostates
+
     def whole_profile(self, policy: Any) -> StrategyProfile:
         """A profile of the whole game: as locked where that is so, elsewhere as `policy` plays in this game.
 

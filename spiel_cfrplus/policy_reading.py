@@ -6,7 +6,7 @@ every decision history, as OpenSpiel's evaluators do, and must answer alike at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +26,13 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
       game: a game, or what `compile_game` made of one, which saves the walk.
       policy: a `StrategyProfile`; a `TabularPolicy` or any other `open_spiel.python.policy.Policy`; a `pyspiel.Policy`; a
         dictionary from information-state strings to {action: probability} or (action, probability) pairs; or a list of
-        these, one for each player, each asked only at its player's infostates.
+        these, one for each player, each asked only at its player's infostates. A table or a dictionary may have more infostates
+        than a sub-game or a game with locked infostates, as one of the whole game has, but not more than a whole game.
 
     Raises:
       TypeError: not a policy, or not a game.
-      ValueError: a profile of another game; the wrong number of policies; an infostate is missing; what is said of it is not
-        a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
+      ValueError: a profile or a table of another game; the wrong number of policies; an infostate is missing; what is said of
+        it is not a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
     """
     game = compile_game(game)
     if isinstance(policy, StrategyProfile):
@@ -80,11 +81,19 @@ def _answers_from_table(policy: openspiel_policy.TabularPolicy, plain: type[open
 
 def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> np.ndarray:
     treeplex = game.treeplexes[player]
-    keys = treeplex.infostate_keys if policy.game_type.provides_information_state_string else _table_keys(game, player, policy)
+    if len(policy.states_per_player) != game.num_players:
+        raise ValueError(
+            f"{game.tree.game} has {game.num_players} players, but the policy's table is one of a game with "
+            f"{len(policy.states_per_player)}; give a policy of this game"
+        )
+    has_infostates = policy.game_type.provides_information_state_string
+    keys = treeplex.infostate_keys if has_infostates else _table_keys(game, player, policy)
     try:
         rows = np.array([policy.state_lookup[key] for key in keys], np.int64)
     except KeyError as error:
         raise ValueError(_missing(game, player, error.args[0])) from error
+    if has_infostates:
+        _check_no_others(game, policy.state_lookup)
     table = np.asarray(policy.action_probability_array, np.float64)
     size = (int(rows.max(initial=-1)) + 1, int(treeplex.actions.max()) + 1)
     if table.ndim != 2 or table.shape[0] < size[0] or table.shape[1] < size[1]:
@@ -114,7 +123,24 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
         if key not in policy:
             raise ValueError(_missing(game, player, key))
         place_answer(game, player, point, policy[key], probabilities)
+    _check_no_others(game, policy)
     return probabilities
+
+
+def _check_no_others(game: SequenceFormGame, keys: Iterable[str]) -> None:
+    """Refuses a table of a whole game with infostates that the game does not have: it was made for another one.
+
+    Raises:
+      ValueError: it has some.
+    """
+    if not game.is_whole_game:
+        return
+    others = [key for key in keys if not any(key in treeplex.decision_point_at for treeplex in game.treeplexes)]
+    if others:
+        raise ValueError(
+            f"{game.tree.game}: the policy was made for another game: it has {len(others)} infostates that this game does not "
+            f"have, such as {others[0]!r}; give a policy of this game, or leave them out"
+        )
 
 
 def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], Any]) -> np.ndarray:

@@ -101,7 +101,7 @@ class Reduction(Immutable):
     @property
     def has_symmetry(self) -> bool:
         """Whether actions of one infostate, or infostates, were merged, rather than forced moves removed only."""
-        return self.num_sequences < np.count_nonzero(~self.forced)
+        return bool(self.num_sequences < np.count_nonzero(~self.forced))
 
     @functools.cached_property
     def rounding(self) -> np.ndarray:

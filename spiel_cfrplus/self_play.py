@@ -114,7 +114,8 @@ class SelfPlay:
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more.
 
-        An interrupt, or an error of a minimiser, leaves the iteration that it falls into half done and not counted.
+        An interrupt, or an error of a minimiser, leaves the session's attributes as they were after the last whole iteration.
+        What the minimisers themselves have observed of the broken iteration cannot be taken back.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
@@ -125,27 +126,34 @@ class SelfPlay:
 
     def _iterate(self) -> None:
         (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
-        self._average(0, weight)
+        strategies = list(self.strategies)
+        utilities, earned = list(self.cumulative_utilities), self.earned.copy()
         for player, minimizer in enumerate(self.minimizers):
-            utility = self.game.payoff_gradient(player, self.strategies)
-            self.cumulative_utilities[player] += utility
-            self.earned[player] += self.strategies[player] @ utility
+            utility = self.game.payoff_gradient(player, strategies)
+            utilities[player] = utilities[player] + utility
+            earned[player] += strategies[player] @ utility
             minimizer.observe_utility(utility)
             if self.alternating:
-                self.strategies[player] = next_strategy(self.game, player, minimizer)
+                strategies[player] = next_strategy(self.game, player, minimizer)
         if not self.alternating:
-            self.strategies = self._next_strategies()
-        self._average(1, weight)
-        self.iteration += 1
+            strategies = self._next_strategies()
+        # In one step, so that errors and interrupts find all of an iteration or nothing of it.
+        vars(self).update(
+            cumulative_strategies=self._averaged(weight, self.strategies, strategies),
+            cumulative_utilities=utilities,
+            earned=earned,
+            strategies=strategies,
+            iteration=self.iteration + 1,
+        )
 
     def _next_strategies(self) -> list[np.ndarray]:
         return [next_strategy(self.game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
 
-    def _average(self, which: int, weight: float) -> None:
-        """Adds the current strategies to the averages of the players for whom it is time; see `Averaging.first_averaged`."""
+    def _averaged(self, weight: float, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The sums of strategies with those of an iteration, before or after the update; see `Averaging.first_averaged`."""
         first_averaged = self.averaging.first_averaged(self.game.num_players, self.alternating)
-        for player in np.flatnonzero(first_averaged == which):
-            self.cumulative_strategies[player] += weight * self.strategies[player]
+        averaged = [(before, after)[which][player] for player, which in enumerate(first_averaged)]
+        return [total + weight * strategy for total, strategy in zip(self.cumulative_strategies, averaged, strict=True)]
 
     def regrets(self) -> np.ndarray:
         """Every player's external regret, float64 (n,), in game units: what the best fixed strategy would have earned more."""

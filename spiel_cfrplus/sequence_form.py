@@ -92,6 +92,11 @@ class SequenceFormGame(Immutable):
         """Sequences of all players, the empty ones included."""
         return sum(treeplex.num_sequences for treeplex in self.treeplexes)
 
+    @property
+    def is_whole_game(self) -> bool:
+        """Whether all infostates of the `pyspiel` game are infostates here; not so in a sub-game or with locked infostates."""
+        return self.tree.roots == ((),)
+
     @functools.cached_property
     def is_two_player_constant_sum(self) -> bool:
         """Whether there are two players and all plays return the same sum, up to rounding; whatever the game type says."""

@@ -11,7 +11,7 @@ from games import GAMES, mentions
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import external_sampling_mccfr, get_all_states
 
-from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game, evaluate, read_policy
+from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game, compile_subgame, evaluate, lock, read_policy
 
 Strategies = dict[str, dict[int, float]]
 """Action probabilities by information-state string."""
@@ -353,3 +353,34 @@ def test_what_says_no_probabilities_by_action_is_refused_by_name(kuhn, answer, w
 def test_rounding_below_zero_is_no_mistake(kuhn):
     table = StrategyProfile.uniform(kuhn).to_dict() | {"2pb": {0: -1e-17, 1: 1.0}}
     assert read_policy(kuhn, table).of_player(0).min() == -1e-17
+
+
+TABLES = {
+    "TabularPolicy": lambda profile: profile.to_tabular_policy(),
+    "pyspiel": lambda profile: profile.to_pyspiel_policy(),
+    "dictionary": lambda profile: profile.to_dict(),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("per_player", [False, True])
+def test_a_table_of_a_game_with_more_players_is_refused(kuhn, make, per_player):
+    # Three-player Kuhn poker has all the information-state strings of the two-player game, and 36 others.
+    table = make(StrategyProfile.uniform(compile_game(GAMES["kuhn_poker_3p"]())))
+    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "this game")):
+        read_policy(kuhn, [table, table] if per_player else table)
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_a_table_of_the_whole_game_is_read_in_its_parts(kuhn, make):
+    table = make(StrategyProfile.uniform(kuhn))
+    below = compile_subgame(kuhn.tree.game.new_initial_state().child(0).child(1))
+    assert read_policy(below, table).probabilities.tolist() == StrategyProfile.uniform(below).probabilities.tolist()
+    locked = lock(kuhn, {(0, "0"): {0: 1.0}})
+    assert read_policy(locked, table).probabilities.tolist() == StrategyProfile.uniform(locked).probabilities.tolist()
+
+
+def test_infostates_that_the_game_does_not_have_are_named(kuhn):
+    table = StrategyProfile.uniform(kuhn).to_dict() | {"3pb": [(0, 1.0)]}
+    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "1 infostates", "'3pb'", "leave them out")):
+        read_policy(kuhn, table)

@@ -9,6 +9,7 @@ import pyspiel
 import pytest
 
 from spiel_cfrplus import Averaging, StrategyProfile, compile_game, evaluate, nash_conv
+from spiel_cfrplus.best_response_play import BestResponsePlay
 from spiel_cfrplus.regret_minimizers import (
     CFR,
     ComposedCFR,
@@ -263,3 +264,68 @@ def test_errors_of_local_minimisers_say_where():
 def test_games_must_be_compiled():
     with pytest.raises(TypeError, match="expected a compiled game, got kuhn_poker"):
         SelfPlay(pyspiel.load_game("kuhn_poker"), [])
+
+
+class _BreaksOnce:
+    """CFR, but from some call on `next_strategy` gives what is no strategy, or a call raises."""
+
+    def __init__(self, treeplex, call, fault):
+        self._inner = CFR(treeplex)
+        self._calls, self._call, self._fault = 0, call, fault
+
+    def next_strategy(self):
+        self._calls += 1
+        strategy = self._inner.next_strategy()
+        if self._calls < self._call:
+            return strategy
+        if self._fault == "interrupt":
+            raise KeyboardInterrupt
+        return strategy + 1
+
+    def observe_utility(self, utility):
+        if self._fault == "error" and self._calls >= self._call - 1:
+            raise RuntimeError("broken")
+        self._inner.observe_utility(utility)
+
+
+@pytest.mark.parametrize("fault", ["refused", "error", "interrupt"])
+@pytest.mark.parametrize("broken", [0, 1])
+@pytest.mark.parametrize("make", ["alternating", "simultaneous", "best responses"])
+def test_a_broken_iteration_leaves_the_session_as_it_was(make, broken, fault):
+    def session(num_iterations, last_call):
+        minimizers = [
+            _BreaksOnce(treeplex, last_call if player == broken else 1000, fault)
+            for player, treeplex in enumerate(KUHN.treeplexes)
+        ]
+        if make == "best responses":
+            played = BestResponsePlay(KUHN, minimizers, Averaging(1))
+        else:
+            played = SelfPlay(KUHN, minimizers, Averaging(1), alternating=make == "alternating")
+        if num_iterations > 7:
+            with pytest.raises((ValueError, RuntimeError, KeyboardInterrupt)):
+                played.run(num_iterations)
+        else:
+            played.run(num_iterations)
+        return played
+
+    halted, whole = session(9, 9), session(7, 1000)  # the first call precedes the first iteration
+    assert halted.iteration == whole.iteration == 7
+    np.testing.assert_array_equal(halted.average_policy(), whole.average_policy())
+    np.testing.assert_array_equal(halted.current_policy(), whole.current_policy())
+    if make != "best responses":
+        np.testing.assert_array_equal(halted.regrets(), whole.regrets())
+
+
+def test_a_refused_discount_leaves_the_minimizer_as_it_was():
+    class Rule:
+        def discounts(self, iterations):
+            return np.where(iterations[:, None] < 3, 1.0, -1.0) * np.ones((len(iterations), 2))
+
+    minimizer = SimplexRegretMatching(2, Rule())
+    for _ in range(2):
+        minimizer.observe_utility([1, 0])
+    before = minimizer.cumulative_regrets.tolist()
+    with pytest.raises(ValueError, match="factors of 0 or more"):
+        minimizer.observe_utility([1, 0])
+    assert minimizer.iteration == 2
+    assert minimizer.cumulative_regrets.tolist() == before

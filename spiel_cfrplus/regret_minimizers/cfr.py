@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spiel_cfrplus import _kernels
+from spiel_cfrplus._arrays import saturated
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
 from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
@@ -100,11 +101,13 @@ class CFR:
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
 
+        Numbers beyond 1e300 in magnitude count as 1e300.
+
         Raises:
           ValueError: wrong shape or numbers that are not finite, or factors of the local rule that make no sense; nothing is
             changed.
         """
-        checked = self.treeplex.checked_utility(utility)
+        checked = saturated(self.treeplex.checked_utility(utility))
         ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
         self._memory.utility[:] = checked
         _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative, False)
@@ -180,13 +183,16 @@ class ComposedCFR:
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
 
+        Numbers beyond 1e300 in magnitude count as 1e300.
+
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
         if not self._current:
             self.next_strategy()
         # Step 1: bottom-up, V[j] is the sum of b_j[a] (g[ja] + V[rho(j, a)]); these brackets are the counterfactual utilities.
-        values = self.treeplex.counterfactual_values(self._policy, self.treeplex.checked_utility(utility))
+        checked = saturated(self.treeplex.checked_utility(utility))
+        values = self.treeplex.counterfactual_values(self._policy, checked)
         self._current = False
         # Step 2: each R_j observes those of its decision point.
         self._side_by_side.observe_utility(values[1:])

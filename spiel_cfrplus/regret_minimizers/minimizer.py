@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfrplus._arrays import saturated
 from spiel_cfrplus._counts import checked_number
 
 
@@ -104,12 +105,14 @@ class PredictiveMinimizer:
     def observe_utility(self, utility: npt.ArrayLike) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gives, float64 of the same shape.
 
+        Numbers beyond 1e300 in magnitude count as 1e300.
+
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
         """
-        checked = self._checked_utility(utility)
-        self.iteration += 1
+        checked = saturated(self._checked_utility(utility))
         self._learn(checked)
+        self.iteration += 1
         if self.optimistic:
             self._prediction = checked
         self._strategy = self._choose()
@@ -191,8 +194,10 @@ class StepSizes:
         return self._last
 
     def _tune(self) -> np.ndarray:
-        """The formula; as long as all utilities were zero, any step does."""
-        return np.divide(np.sqrt(self._radius), self._errors, out=np.ones_like(self._radius), where=self._errors > 0)
+        """The formula; as long as all utilities were zero, any step does. At most the largest float64."""
+        with np.errstate(over="ignore"):  # errors may be as small as numbers can be
+            steps = np.divide(np.sqrt(self._radius), self._errors, out=np.ones_like(self._radius), where=self._errors > 0)
+        return np.minimum(steps, np.finfo(np.float64).max)
 
     @property
     def regret_bound(self) -> float:
@@ -217,6 +222,11 @@ class SteppingMinimizer(PredictiveMinimizer):
     @property
     def regret_bound(self) -> float:
         return self._steps.regret_bound if self.iteration else 0.0
+
+    def _stepped(self, step: np.ndarray, utility: np.ndarray) -> np.ndarray:
+        """Step times utility, saturated: a step may be any number, fixed or tuned to tiny utilities."""
+        with np.errstate(over="ignore"):
+            return saturated(step * utility)
 
     def _learn(self, utility: np.ndarray) -> None:
         self._step(self._steps.advance(self._norm(utility - self._prediction)), utility)

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._arrays import finite_vector
+from spiel_cfrplus._arrays import finite_vector, saturated
 from spiel_cfrplus._kernels import INDEX
 from spiel_cfrplus.regret_minimizers import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer, checked_weight
@@ -140,8 +140,8 @@ class SimplexRegretMatching(PredictiveMinimizer):
 
     def _learn(self, utility: np.ndarray) -> None:
         regrets = self._regrets(utility)
-        ((positive, negative),) = checked_discounts(self.rule, np.array([self.iteration]))
-        table = self.cumulative_regrets + regrets
+        ((positive, negative),) = checked_discounts(self.rule, np.array([self.iteration + 1]))
+        table = saturated(self.cumulative_regrets + regrets)
         table[np.abs(table) <= np.minimum(self.rounding, np.abs(regrets))] = 0.0
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
         self._paid = self._paid + self._due
@@ -193,11 +193,11 @@ class Hedge(SteppingMinimizer):
         return (self._simplices.max(error) + self._simplices.max(-error)) / 2
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total += utility
+        self._total = saturated(self._total + utility)
 
     def _choose(self) -> np.ndarray:
         simplices = self._simplices
-        exponents = simplices.spread(self._steps.current) * (self._total + self._prediction)
+        exponents = self._stepped(simplices.spread(self._steps.current), self._total + self._prediction)
         weights = np.exp(exponents - simplices.spread(simplices.max(exponents)))
         return weights / simplices.spread(simplices.sum(weights))
 
@@ -229,12 +229,12 @@ class ProjectedGradientAscent(SteppingMinimizer):
         return self._simplices.norm(error)
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = self._project(self._base + self._simplices.spread(step) * utility)
+        self._base = self._project(self._base + self._stepped(self._simplices.spread(step), utility))
 
     def _choose(self) -> np.ndarray:
         if not self.optimistic:
             return self._base
-        return self._project(self._base + self._simplices.spread(self._steps.current) * self._prediction)
+        return self._project(self._base + self._stepped(self._simplices.spread(self._steps.current), self._prediction))
 
     def _project(self, point: np.ndarray) -> np.ndarray:
         nearest = np.empty(self._simplices.dimension)

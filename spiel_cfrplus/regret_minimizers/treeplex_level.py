@@ -25,6 +25,7 @@ import math
 
 import numpy as np
 
+from spiel_cfrplus._arrays import saturated
 from spiel_cfrplus.regret_minimizers import _kernels
 from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
 from spiel_cfrplus.regret_minimizers.projections import project_onto_treeplex
@@ -65,12 +66,12 @@ class TreeplexGradientAscent(SteppingMinimizer):
         return _norm_of_decisions(error)
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = project_onto_treeplex(self.treeplex, self._base + step * utility)
+        self._base = project_onto_treeplex(self.treeplex, self._base + self._stepped(step, utility))
 
     def _choose(self) -> np.ndarray:
         if not self.optimistic:
             return self._base
-        return project_onto_treeplex(self.treeplex, self._base + self._steps.current * self._prediction)
+        return project_onto_treeplex(self.treeplex, self._base + self._stepped(self._steps.current, self._prediction))
 
 
 def _norm_of_decisions(utility: np.ndarray) -> float:
@@ -179,10 +180,10 @@ class DilatedEntropyAscent(_DilatedAscent):
         super().__init__(treeplex, step_size, optimistic, weights, np.log(num_actions))
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total += utility
+        self._total = saturated(self._total + utility)
 
     def _choose(self) -> np.ndarray:
-        utility = self._steps.current * (self._total + self._prediction)
+        utility = self._stepped(self._steps.current, self._total + self._prediction)
         return self.treeplex.sequence_form(entropic_response(self.treeplex, utility, self.weights, self._prior)[0])
 
 
@@ -217,12 +218,12 @@ class DilatedEuclideanAscent(_DilatedAscent):
         super().__init__(treeplex, step_size, optimistic, weights, np.ones(treeplex.num_decision_points))
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = quadratic_response(self.treeplex, step * utility, self.weights, self._base)[0]
+        self._base = quadratic_response(self.treeplex, self._stepped(step, utility), self.weights, self._base)[0]
 
     def _choose(self) -> np.ndarray:
         policy = self._base
         if self.optimistic:
-            utility = self._steps.current * self._prediction
+            utility = self._stepped(self._steps.current, self._prediction)
             policy = quadratic_response(self.treeplex, utility, self.weights, self._base)[0]
         return self.treeplex.sequence_form(policy)
 
@@ -258,10 +259,10 @@ class MultiplicativeWeights(SteppingMinimizer):
         return (self.treeplex.best_value(error) + self.treeplex.best_value(-error)) / 2
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total += utility
+        self._total = saturated(self._total + utility)
 
     def _choose(self) -> np.ndarray:
-        utility = self._steps.current * (self._total + self._prediction)
+        utility = self._stepped(self._steps.current, self._total + self._prediction)
         return self.treeplex.sequence_form(entropic_response(self.treeplex, utility, self._weights, self._prior)[0])
 
 
