@@ -9,6 +9,7 @@ import pytest
 from games import Chance, End, Turn, mentions
 
 from spiel_cfrplus import CFRPlusSolver, compile_game, compile_subgame
+from spiel_cfrplus.chance import chance_probability
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.openspiel import cfr
 from spiel_cfrplus.parallel_walk import walk_whole_game
@@ -117,6 +118,24 @@ def test_sub_games_see_the_normalized_probabilities():
     np.testing.assert_allclose(
         tree.chance_probability[tree.parent == 0], np.array([166667, 333333, 499999]) / 999999, rtol=1e-15
     )
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "expected"),
+    [
+        ([0.166667, 0.333333, 0.499999], [166667 / 999999, 333333 / 999999, 499999 / 999999]),
+        ([0.333334, 0.333333, 0.333334], [333334 / 1000001, 333333 / 1000001, 333334 / 1000001]),
+        ([0.1] * 10, [0.1] * 10),
+    ],
+)
+def test_the_probability_of_one_outcome_is_that_of_the_compiled_game(probabilities, expected):
+    state = _matching(probabilities).new_initial_state()
+    found = [chance_probability(state, outcome) for outcome in range(len(probabilities))]
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    if expected == probabilities:
+        assert found == probabilities
+    with pytest.raises(ValueError, match=mentions("history []", "chance has no outcome 10")):
+        chance_probability(state, 10)
 
 
 def test_drop_in_solver_keeps_the_probabilities_that_openspiel_computes_with():

@@ -504,3 +504,8 @@ def test_players_who_share_a_string_but_not_its_actions_are_refused(second):
     game = games.python_game(f"test_shared_string_{len(second)}", root)
     with pytest.raises(ValueError, match=games.mentions("string 'my turn'", "different actions")):
         cfr.CFRSolver(game)
+
+
+def test_the_base_class_has_no_iterations_of_its_own():
+    with pytest.raises(NotImplementedError):
+        cfr._CFRSolverBase(KUHN, True, True, True).evaluate_and_update_policy()

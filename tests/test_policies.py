@@ -1,8 +1,10 @@
 """Strategy profiles and their exports: OpenSpiel's Python table, its C++ table, and dictionaries."""
 
+import ast
 import copy
 import gc
 import pickle
+import re
 import weakref
 
 import games
@@ -14,7 +16,7 @@ from games import GAMES, Chance, End, Turn, mentions
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability, get_all_states
 
-from spiel_cfrplus import CFRPlusSolver, GameTree, SequenceFormGame, StrategyProfile, compile_game, evaluate
+from spiel_cfrplus import CFRPlusSolver, GameTree, SequenceFormGame, StrategyProfile, compile_game, evaluate, policies
 
 
 def twelve_cards_game() -> pyspiel.Game:
@@ -224,8 +226,19 @@ def test_a_table_whose_observations_merge_infostates_is_refused():
     profile = solver.average_profile()  # OpenSpiel's evaluator goes by information-state strings, which are distinct
     assert solver.nash_conv() == pytest.approx(pyspiel.nash_conv(solver.game.tree.game, profile.to_dict()), abs=1e-12)
     # 42 infostates: 1 + 4 + 16 for each player. Each sees the last round only: 1 + 4 observations.
-    with pytest.raises(ValueError, match=mentions("10 rows for 42 infostates", "observation", "StrategyProfile")):
+    with pytest.raises(ValueError, match=mentions("10 rows for 42 infostates", "observation", "StrategyProfile")) as refused:
         profile.to_tabular_policy()
+    tree, (first, second) = solver.game.tree, re.search(r"strings; ('.*') and ('.*') would", str(refused.value)).groups()
+    shared = [tree.infostate_keys.index(ast.literal_eval(key)) for key in (first, second)]
+    states = [state for _, state in tree.states(np.sort(tree.first_history[shared]))]
+    assert len({state.observation_string(state.current_player()) for state in states}) == 1
+    assert len(states) == len(set(shared)) == 2
+
+
+def test_histories_are_ranked_as_openspiel_sorts_their_texts(game):
+    tree = game.tree
+    texts = [", ".join(map(str, tree.history_actions(history))) for history in range(tree.num_histories)]
+    assert policies._ranks_by_text(tree).argsort().tolist() == sorted(range(len(texts)), key=texts.__getitem__)
 
 
 # The profile itself.

@@ -126,6 +126,13 @@ def test_leduc_poker_after_the_flop_has_the_value_of_its_linear_program():
     assert evaluation.values[0] == pytest.approx(reference.zero_sum_value(root), abs=1e-4)
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_only_the_ratios_of_a_players_reach_matter(scale):
+    reach = kuhn_reach(0.25, 0.5, 1.0)
+    plain, scaled = compile_subgame(kuhn_bets(), reach), compile_subgame(kuhn_bets(), scale * reach)
+    np.testing.assert_allclose(scaled.tree.chance_probability, plain.tree.chance_probability, rtol=1e-14)
+
+
 def test_one_state_is_a_game_of_its_own_whatever_its_reach():
     state = after(GAMES["leduc_poker"](), 0, 3, 1, 1, 5)  # jack against queen, a king on the table
     game = compile_subgame(state)
