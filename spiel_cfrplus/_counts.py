@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 # Compiled code counts iterations with 64 bits; sums of two counts fit as well.
-_MOST = 2**62
+MOST_ITERATIONS = 2**62
 
 
-def checked_count(number: Any, things: str = "iterations", *, least: int = 0, most: float = _MOST) -> int:
+def checked_count(number: Any, things: str = "iterations", *, least: int = 0, most: float = MOST_ITERATIONS) -> int:
     """A number of `things`, as an `int`.
 
     Raises:
@@ -27,7 +27,7 @@ def checked_count(number: Any, things: str = "iterations", *, least: int = 0, mo
         bound = "not be negative" if least == 0 else f"be {least} or more"
         raise ValueError(f"the number of {things} must {bound}, got {count}")
     if count > most:
-        raise ValueError(f"the number of {things} must be at most {'2**62' if most == _MOST else most}, got {count}")
+        raise ValueError(f"the number of {things} must be at most {'2**62' if most == MOST_ITERATIONS else most}, got {count}")
     return count
 
 

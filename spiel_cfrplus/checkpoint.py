@@ -33,6 +33,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatching,
     RegretMatchingPlus,
 )
+from spiel_cfrplus.rows import NO_ROWS, Curve
 from spiel_cfrplus.self_play import CompiledSelfPlay
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.walk_limits import MOST_HISTORIES, WalkLimits
@@ -45,10 +46,11 @@ FORMAT = 4
 _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("format", "num_histories"), int),
     **dict.fromkeys(("solver", "algorithm", "game", "description", "fingerprint"), str),
-    **dict.fromkeys(("alternating", "reduced", "exact_ties"), bool),
+    **dict.fromkeys(("alternating", "reduced", "exact_ties", "last_iterate"), bool),
+    "seconds": float,
     **dict.fromkeys(("averaging", "local_rule"), dict),
 }
-_ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration"}
+_ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration", "rows"}
 _ARRAYS_OF_SOME = {"utility"}
 # Iterations are exact as float64 up to here; the fastest game takes decades to get there.
 _MOST_ITERATIONS = 2**53
@@ -60,8 +62,13 @@ _RULES: dict[str, Callable[..., LocalRule]] = {
 }
 
 
-def save(solver: Solver, path: str | os.PathLike[str]) -> None:
+def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -> None:
     """Writes a checkpoint; `path` holds either what it held before or the whole new checkpoint, whatever happens.
+
+    Args:
+      solver: its tables and options are saved.
+      path: the file.
+      curve: the rows of its run, see `CheckpointedRun`; none by default.
 
     Raises:
       OSError: the file cannot be written.
@@ -89,8 +96,10 @@ def save(solver: Solver, path: str | os.PathLike[str]) -> None:
         "description": _printable(solver.game.description),
         "num_histories": solver.game.tree.num_histories,
         "fingerprint": solver.game.fingerprint,
+        "seconds": curve.seconds,
+        "last_iterate": curve.last_iterate,
     }
-    arrays: dict[str, Any] = solver.self_play.remember()
+    arrays: dict[str, Any] = {**solver.self_play.remember(), "rows": curve.to_array()}
     with whole_file(path) as file:
         np.savez(file, options=np.array(json.dumps(options)), **arrays)
 
@@ -164,6 +173,21 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
     if version != FORMAT:
         raise ValueError(f"{path} has checkpoint format {version}, this version reads format {FORMAT}")
     return options
+
+
+def read_curve(path: str | os.PathLike[str]) -> Curve:
+    """The rows and seconds in a checkpoint; there are none in one that `Solver.save` wrote.
+
+    Raises:
+      OSError, ValueError: as for `read_options`.
+    """
+    options = read_options(path)
+    with _open(path) as archive:
+        rows = archive.array("rows", np.float64, (None, Curve.num_columns))
+        curve = Curve.from_array(rows, options["seconds"], options["last_iterate"])
+        if curve.rows and curve.rows[-1].iteration > archive.array("iteration", np.int64, (None,)).max():
+            raise DamagedError("rows of later iterations")
+    return curve
 
 
 def _read_arrays(path: str | os.PathLike[str], expected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import functools
 import gc
 import importlib
 import logging
@@ -21,12 +22,11 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TextIO
 
 import numpy as np
 import pyspiel
-import tqdm
 from absl import app, flags
 from absl import logging as absl_logging
 from open_spiel.python import policy as openspiel_policy
@@ -44,13 +44,17 @@ from spiel_cfrplus import (
     solvers,
     walk_cache,
 )
-from spiel_cfrplus._counts import at_most_cores
+from spiel_cfrplus._counts import MOST_ITERATIONS, at_most_cores
 from spiel_cfrplus._files import check_writable
 from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.best_response_play import check_players
+from spiel_cfrplus.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.game_checks import check_game
+from spiel_cfrplus.progress import write_line
+from spiel_cfrplus.rows import Curve, Row
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.stop_signals import Stopped, StopSignals
 from spiel_cfrplus.theory import TheoryChecks, TheoryViolationError
 from spiel_cfrplus.walk_limits import WalkLimits
 
@@ -66,12 +70,14 @@ flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes 
 flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", 1, 2**31 - 1)
 flags.DEFINE_list("algorithm", "cfr+", f"<{'|'.join(_ALGORITHMS)}>: What to run; several, with commas, run one after another.")
 flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
-flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", 1, 2**62)
-flags.DEFINE_integer("print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", 1, 2**62)
+flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", 1, MOST_ITERATIONS)
+flags.DEFINE_integer(
+    "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", 1, MOST_ITERATIONS
+)
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
 flags.DEFINE_integer(
-    "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=2**62 - 1
+    "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=MOST_ITERATIONS
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
 flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
@@ -87,7 +93,8 @@ flags.DEFINE_float(
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
 flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
 flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
-flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it at every row.")
+flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it with the rows and at the end.")
+flags.DEFINE_float("checkpoint_every", 60.0, "Save also when so many seconds have passed since the last save.", lower_bound=0)
 flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
 flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
 flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's own NashConv.")
@@ -101,6 +108,7 @@ _NOT_WITH_CROSSCHECK = (
     "cce",
     "check_theory",
     "checkpoint",
+    "checkpoint_every",
     "exact_ties",
     "last_iterate",
     "plot",
@@ -126,8 +134,10 @@ _EXIT_VIOLATION = 1
 _EXIT_USAGE = 2
 _EXIT_OUTPUT = 74
 _EXIT_TIME_LIMIT = 124  # as of timeout(1)
-_EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
+
+
+_STOP_SIGNALS = StopSignals()
 
 
 class UsageError(Exception):
@@ -160,22 +170,37 @@ def _parse_flags(arguments: list[str]) -> list[str]:
 
 def _run(arguments: list[str]) -> None:
     try:
-        sys.exit(_job(arguments))
+        with _STOP_SIGNALS.heard():
+            sys.exit(_job(arguments))
     except (UsageError, MemoryError) as error:
         _exit_with_usage_error(error)
     except TimeoutError as error:
         print(f"error: --time_limit={FLAGS.time_limit:g}: {error}", file=sys.stderr)
         sys.exit(_EXIT_TIME_LIMIT)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(_EXIT_INTERRUPTED)
+    except KeyboardInterrupt as interrupt:
+        _exit_when_stopped(interrupt)
     except OSError as error:
-        # Nothing more can be written to the output, not even what is buffered at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output(sys.stdout)
         if isinstance(error, BrokenPipeError):  # whoever read the rows has had enough
             sys.exit(_EXIT_BROKEN_PIPE)
         print(f"error: {error}", file=sys.stderr)
         sys.exit(_EXIT_OUTPUT)
+
+
+def _exit_when_stopped(interrupt: KeyboardInterrupt) -> NoReturn:
+    stopped = interrupt if isinstance(interrupt, Stopped) else Stopped.at("", interrupt)
+    try:
+        print(stopped, file=sys.stderr)
+        sys.stdout.flush()
+    except OSError:  # the terminal has hung up
+        _drop_output(sys.stdout)
+        _drop_output(sys.stderr)
+    sys.exit(stopped.exit_code)
+
+
+def _drop_output(stream: TextIO) -> None:
+    """What is still buffered, and all that follows, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _job(arguments: list[str]) -> int:
@@ -210,7 +235,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _check_flags(alternating: bool) -> None:
-    for name in ("target_nash_conv", "time_limit", "tolerance"):
+    for name in ("checkpoint_every", "target_nash_conv", "time_limit", "tolerance"):
         value = FLAGS[name].value
         if value is not None and math.isnan(value):
             raise UsageError(f"--{name}=nan is not a number")
@@ -226,6 +251,8 @@ def _check_flags(alternating: bool) -> None:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
         raise UsageError("--tolerance has no effect without --crosscheck")
+    if FLAGS["checkpoint_every"].present and FLAGS.checkpoint is None:
+        raise UsageError("--checkpoint_every has no effect without --checkpoint")
     if FLAGS.cce and alternating:
         raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
     if FLAGS.cce and FLAGS.checkpoint:
@@ -417,6 +444,10 @@ def _check_checkpoint(learner: learners.Learner, alternating: bool, average: ave
                 raise UsageError(f"{path} was saved with a local rule of its own, {checkpoint.local_rule(options)}")
             if _REDUCE[FLAGS.reduce] not in ("auto", options["reduced"]):
                 raise UsageError(f"{path} was saved with --reduce={'on' if options['reduced'] else 'off'}; pass the same flag")
+            if checkpoint.read_curve(path).rows and FLAGS.last_iterate != options["last_iterate"]:
+                raise UsageError(
+                    f"{path} was saved with --{'' if options['last_iterate'] else 'no'}last_iterate; pass the same flag"
+                )
             if FLAGS.exact_ties != options["exact_ties"]:
                 raise UsageError(
                     f"{path} was saved with --{'' if options['exact_ties'] else 'no'}exact_ties; pass the same flag"
@@ -460,7 +491,7 @@ def _solve_all(
     Returns:
       The exit code.
     """
-    runs: dict[str, list[convergence.Row]] = {}
+    runs: dict[str, list[Row]] = {}
     exit_code = 0
     if FLAGS.plot is not None:
         _load_kernels(game)
@@ -486,7 +517,7 @@ def _load_kernels(game: SequenceFormGame) -> None:
         convergence.measure(solver)
 
 
-def _plot(game: SequenceFormGame, runs: Mapping[str, Sequence[convergence.Row]], alternating: bool) -> None:
+def _plot(game: SequenceFormGame, runs: Mapping[str, Sequence[Row]], alternating: bool) -> None:
     begun = {name: rows for name, rows in runs.items() if rows}
     if begun:
         policies = "last iterates" if FLAGS.last_iterate else "average policies"
@@ -501,37 +532,58 @@ def _updates(algorithm: str, alternating: bool) -> str:
     return f"{'alternating' if alternating else 'simultaneous'} updates"
 
 
-def _solve(solver: solvers.Solver, rows: list[convergence.Row], time_limit: float | None) -> int:
-    """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code."""
+def _solve(solver: solvers.Solver, rows: list[Row], time_limit: float | None) -> int:
+    """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code.
+
+    Rows of an interrupted run that is resumed come first.
+    """
     print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
     if isinstance(solver, solvers.CompiledSolver) and solver.division is not None:
         print(f"side by side: {solver.division}")
+    kept = None if FLAGS.checkpoint is None else _checkpointed_run(solver)
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:
         _print_statements(checks)
     print(f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}", end="")
     print(f" {'CCE gap':>13}" if FLAGS.cce else "")
+    for row in kept.curve.rows if kept is not None else ():
+        rows.append(row)
+        _print_row(row)
     try:
-        for row in _rows(solver, checks, time_limit):
-            rows.append(row)
-            _print_row(row)
-            if checks is not None:
-                _print_verdicts(checks)
-            if FLAGS.checkpoint is not None:
-                solver.save(FLAGS.checkpoint)
+        _run_and_print(solver, kept, checks, rows, time_limit)
         return _verify(solver) if FLAGS.verify else 0
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
         return _EXIT_VIOLATION
     except ValueError as error:  # such as numbers that leave the range of a float64
         raise UsageError(f"{solver.algorithm} cannot go on: {_first_line(error)}") from error
-    except KeyboardInterrupt:
-        print(f"interrupted at iteration {solver.iteration}", file=sys.stderr)
-        if FLAGS.checkpoint is not None:
-            solver.save(FLAGS.checkpoint)
-        return _EXIT_INTERRUPTED
+
+
+def _run_and_print(
+    solver: solvers.Solver,
+    kept: CheckpointedRun | None,
+    checks: TheoryChecks | None,
+    rows: list[Row],
+    time_limit: float | None,
+) -> None:
+    """Runs the solver, prints its new rows and appends them to `rows`; saves when it is stopped."""
+    with _STOP_SIGNALS.deferred():
+        try:
+            for row in _rows(solver, kept, checks, time_limit):
+                rows.append(row)
+                _print_row(row)
+                if checks is not None:
+                    _print_verdicts(checks)
+                _STOP_SIGNALS.check()
+        except (KeyboardInterrupt, OSError) as error:
+            if kept is not None:
+                kept.save()
+            if isinstance(error, OSError):
+                _STOP_SIGNALS.check()  # a terminal that hangs up is also an error of output
+                raise
+            raise Stopped.at(f"at iteration {solver.iteration}", error) from error
 
 
 def _policy_in_words(solver: solvers.Solver) -> str:
@@ -543,27 +595,38 @@ def _policy_in_words(solver: solvers.Solver) -> str:
     return f"averages{convention} with weights {base}^{average.power:g}"
 
 
-def _rows(solver: solvers.Solver, checks: TheoryChecks | None, time_limit: float | None) -> Iterable[convergence.Row]:
+def _checkpointed_run(solver: solvers.Solver) -> CheckpointedRun:
+    curve = Curve(last_iterate=FLAGS.last_iterate)
+    if os.path.exists(FLAGS.checkpoint):
+        curve = dataclasses.replace(checkpoint.read_curve(FLAGS.checkpoint), last_iterate=FLAGS.last_iterate)
+    return CheckpointedRun(solver, FLAGS.checkpoint, every=FLAGS.checkpoint_every, curve=curve)
+
+
+def _rows(
+    solver: solvers.Solver, kept: CheckpointedRun | None, checks: TheoryChecks | None, time_limit: float | None
+) -> Iterable[Row]:
+    """The rows that are still to come."""
     num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
     if num_iterations <= 0:
+        if kept is not None and kept.curve.rows and kept.curve.rows[-1].iteration == solver.iteration:
+            return []
         return [convergence.measure(solver, last_iterate=FLAGS.last_iterate)]
-    return convergence.convergence(
-        solver,
+    plain = functools.partial(convergence.convergence, solver, last_iterate=FLAGS.last_iterate)
+    run: Callable[..., Iterator[Row]] = plain if kept is None else kept.convergence
+    return run(
         num_iterations,
         report_every=FLAGS.print_freq,
         target_nash_conv=FLAGS.target_nash_conv,
         time_limit=time_limit,
-        last_iterate=FLAGS.last_iterate,
         progress=True,
-        run=None if checks is None else checks.run,
+        run=_STOP_SIGNALS.checked(solver.run if checks is None else checks.run),
     )
 
 
-def _print_row(row: convergence.Row) -> None:
+def _print_row(row: Row) -> None:
     exploitability = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
-    # Above a progress bar, where there is one.
     gap = "-" if row.cce_gap is None else f"{row.cce_gap:.6e}"
-    tqdm.tqdm.write(
+    write_line(
         f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitability:>14} {row.value:>18.9f}"
         + f" {gap:>13}" * FLAGS.cce
     )
@@ -577,7 +640,7 @@ def _print_statements(checks: TheoryChecks) -> None:
 
 def _print_verdicts(checks: TheoryChecks) -> None:
     for finding in checks.report():
-        tqdm.tqdm.write(f"{finding.statement.name:>25}: {finding.verdict}")
+        write_line(f"{finding.statement.name:>25}: {finding.verdict}")
     sys.stdout.flush()
 
 

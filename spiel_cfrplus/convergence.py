@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -22,33 +21,12 @@ from collections.abc import Callable, Iterator
 from spiel_cfrplus._counts import checked_count, checked_number
 from spiel_cfrplus.evaluation import evaluate
 from spiel_cfrplus.progress import Advance, progress_bar
+from spiel_cfrplus.rows import Row
 from spiel_cfrplus.self_play import SelfPlay
 from spiel_cfrplus.solvers import Solver
 
 # Blocks of iterations grow until one takes this long.
 _SECONDS_PER_BLOCK = 0.1
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """Where a solver stands.
-
-    Attributes:
-      iteration: iterations done since the solver was made.
-      seconds: wall-clock seconds since `convergence` began, evaluations included.
-      nash_conv: of the average policy, or of the current one if that was asked for, in game units.
-      exploitability: nash_conv / 2 in two-player constant-sum games, else None.
-      value: player 0's expected utility under that policy, in game units.
-      cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
-        session knows it: a `SelfPlay` with simultaneous updates; else None.
-    """
-
-    iteration: int
-    seconds: float
-    nash_conv: float
-    exploitability: float | None
-    value: float
-    cce_gap: float | None
 
 
 def convergence(
@@ -61,6 +39,8 @@ def convergence(
     last_iterate: bool = False,
     progress: bool = False,
     run: Callable[[int], object] | None = None,
+    seconds_before: float = 0.0,
+    between_blocks: Callable[[], object] | None = None,
 ) -> Iterator[Row]:
     """Runs `solver` for `num_iterations` more and yields rows, the last of them at the end.
 
@@ -73,6 +53,9 @@ def convergence(
       last_iterate: rows are about the current policy instead of the average.
       progress: show a progress bar on standard error, if that is a terminal.
       run: plays so many iterations of `solver`; `solver.run` by default, `TheoryChecks(solver).run` to check them as well.
+      seconds_before: what the run took before, added to the seconds of the rows.
+      between_blocks: called after every block of iterations, which takes some tenths of a second, or one iteration if that
+        takes longer; for what is to be done between rows, see `CheckpointedRun`.
 
     Raises:
       TypeError: `num_iterations` or `report_every` is not an integer, a limit is no number, or `solver` is no solver.
@@ -87,27 +70,27 @@ def convergence(
     for name, limit in (("target_nash_conv", target_nash_conv), ("time_limit", time_limit)):
         if limit is not None and math.isnan(checked_number(limit, name)):
             raise ValueError(f"{name} is not a number")
-    run = solver.run if run is None else run
-    return _rows(solver, run, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress)
+    play = _Play(solver, solver.run if run is None else run, between_blocks)
+    return _rows(play, num_iterations, report_every, target_nash_conv, time_limit, last_iterate, progress, seconds_before)
 
 
 def _rows(
-    solver: Solver,
-    run: Callable[[int], object],
+    play: _Play,
     num_iterations: int,
     report_every: int | None,
     target_nash_conv: float | None,
     time_limit: float | None,
     last_iterate: bool,
     progress: bool,
+    seconds_before: float,
 ) -> Iterator[Row]:
-    started = time.perf_counter()
+    solver, started = play.solver, time.perf_counter()
     deadline = math.inf if time_limit is None else started + time_limit
     reports = report_iterations(solver.iteration, solver.iteration + num_iterations, report_every)
     with progress_bar(progress, unit="iterations", total=num_iterations) as advance:
         for report in reports:
-            _run_until(solver, run, report, deadline, advance)
-            row = measure(solver, time.perf_counter() - started, last_iterate)
+            play.run_until(report, deadline, advance)
+            row = measure(solver, seconds_before + time.perf_counter() - started, last_iterate)
             yield row
             reached = target_nash_conv is not None and row.nash_conv <= target_nash_conv
             if reached or time.perf_counter() >= deadline:
@@ -138,17 +121,27 @@ def report_iterations(done: int, last: int, every: int | None = None) -> Iterato
     yield last
 
 
-def _run_until(solver: Solver, run: Callable[[int], object], iteration: int, deadline: float, advance: Advance) -> None:
-    """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
-    block = 1
-    while solver.iteration < iteration:
-        started = time.perf_counter()
-        if started >= deadline:
-            return
-        done, num_iterations = solver.iteration, min(block, iteration - solver.iteration)
-        run(num_iterations)
-        if solver.iteration == done:
-            raise ValueError(f"run={run!r} does not move this solver on")
-        advance(num_iterations)
-        if time.perf_counter() - started < _SECONDS_PER_BLOCK:
-            block *= 2
+class _Play:
+    """A solver, how it is played, and what is done between blocks of iterations."""
+
+    def __init__(self, solver: Solver, run: Callable[[int], object], between_blocks: Callable[[], object] | None):
+        self.solver = solver
+        self._run = run
+        self._between_blocks = between_blocks
+
+    def run_until(self, iteration: int, deadline: float, advance: Advance) -> None:
+        """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
+        block = 1
+        while self.solver.iteration < iteration:
+            started = time.perf_counter()
+            if started >= deadline:
+                return
+            done, num_iterations = self.solver.iteration, min(block, iteration - self.solver.iteration)
+            self._run(num_iterations)
+            if self.solver.iteration == done:
+                raise ValueError(f"run={self._run!r} does not move this solver on")
+            advance(num_iterations)
+            if self._between_blocks is not None:
+                self._between_blocks()
+            if time.perf_counter() - started < _SECONDS_PER_BLOCK:
+                block *= 2

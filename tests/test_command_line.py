@@ -1,18 +1,24 @@
 """scripts/run.py as a user runs it: a process, its output and its exit code."""
 
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import resource
 import shlex
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pyspiel
 import pytest
 from open_spiel.python.algorithms import cfr_br, exploitability
+
+from spiel_cfrplus import Solver
+from spiel_cfrplus.checkpoint import read_curve
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -209,9 +215,12 @@ def test_checkpoint_resumes_to_the_same_numbers(tmp_path):
     resumed = run(checkpoint, "--iterations=200")
     assert "at iteration 70" in resumed.stdout
     straight = run("--iterations=200")
-    assert [row[2:] for row in rows(resumed)] == [row[2:] for row in rows(straight)][-2:]
+    assert [row[0] for row in rows(resumed)] == [1, 2, 5, 10, 20, 50, 70, 100, 200]
+    assert [row[2:] for row in rows(resumed) if row[0] != 70] == [row[2:] for row in rows(straight)]
+    seconds = [row[1] for row in rows(resumed)]
+    assert seconds == sorted(seconds)
     again = run(checkpoint, "--iterations=200")
-    assert rows(again)[-1][2:] == rows(straight)[-1][2:]
+    assert rows(again) == rows(resumed)
     other = run(checkpoint, "--algorithm=cfr")
     assert other.returncode == 2
     assert "pass the same flags" in other.stderr
@@ -256,22 +265,156 @@ def test_checkpoints_keep_links_and_permissions(tmp_path):
     assert "at iteration 5" in run(f"--checkpoint={link}", "--iterations=6", "--noverify").stdout
 
 
-def test_ctrl_c_saves_and_leaves_cleanly(tmp_path):
-    checkpoint = tmp_path / "solver.npz"
-    process = subprocess.Popen(
-        command("--iterations=1000000000", f"--checkpoint={checkpoint}"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 120
-    while not checkpoint.exists() and time.monotonic() < deadline:
+def start(*flags, **options):
+    return subprocess.Popen(command(*flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
+
+
+def wait_for(path, process):
+    while not path.exists():
+        assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+
+
+STOPS = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", signal.SIGHUP: "stopped by SIGHUP"}
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_saves_the_last_iteration_draws_and_leaves_cleanly(number, tmp_path):
+    checkpoint, picture = tmp_path / "solver.npz", tmp_path / "picture.png"
+    process = start("--iterations=1000000000", f"--checkpoint={checkpoint}", f"--plot={picture}", "--algorithm=cfr")
+    wait_for(checkpoint, process)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    (iteration,) = re.fullmatch(STOPS[number] + r" at iteration (\d+)\n", errors).groups()
+    assert Solver.load(checkpoint).iteration == int(iteration)
+    assert [row.iteration for row in read_curve(checkpoint).rows] == [
+        int(line.split()[0]) for line in output.splitlines() if re.fullmatch(r"[-\d.e+ ]+", line)
+    ]
+    assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
+    assert len(os.listdir(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_in_the_walk_is_one_line_and_its_exit_code(number):
+    process = start("--game=hearts")
+    assert process.stdout.readline().startswith("hearts(): ")
+    time.sleep(0.2)  # the walk takes hours
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert re.fullmatch(r"interrupted at iteration \d+\n", errors)
-    assert checkpoint.exists()
+    assert (process.returncode, errors.splitlines()[-1]) == (128 + number, STOPS[number])
+    assert "Traceback" not in errors
+
+
+def test_a_second_signal_does_not_disturb_the_save(tmp_path):
+    checkpoint = tmp_path / "solver.npz"
+    process = start("--iterations=1000000000", f"--checkpoint={checkpoint}", "--game=leduc_poker")
+    wait_for(checkpoint, process)
+    for _ in range(200):
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.001)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
+    (iteration,) = re.search(r"^stopped by SIG\S+ at iteration (\d+)\n", errors, re.MULTILINE).groups(), errors
+    assert Solver.load(checkpoint).iteration == int(iteration)
+    assert os.listdir(tmp_path) == ["solver.npz"]
+
+
+def test_a_terminal_that_hangs_up_loses_nothing(tmp_path):
+    checkpoint = tmp_path / "solver.npz"
+    terminal, end = pty.openpty()
+
+    def take_terminal():
+        os.setsid()
+        fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        command("--iterations=1000000000", f"--checkpoint={checkpoint}", "--checkpoint_every=1000", "--print_freq=1000000000"),
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        cwd=ROOT,
+        preexec_fn=take_terminal,
+    )
+    os.close(end)
+    wait_for(checkpoint, process)
+    time.sleep(0.5)
+    os.close(terminal)
+    assert process.wait(timeout=60) == 128 + signal.SIGHUP
+    assert Solver.load(checkpoint).iteration > 1
+
+
+def test_signals_that_are_ignored_stay_ignored():
+    process = start("--iterations=300000", "--noverify", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    assert (process.communicate(timeout=60)[1], process.returncode) == ("", 0)
+
+
+def test_what_a_reader_left_behind_is_saved(tmp_path):
+    checkpoint = tmp_path / "solver.npz"
+    shell = f"{shlex.join(command('--iterations=100000000', '--print_freq=1000', f'--checkpoint={checkpoint}'))} | head -3"
+    subprocess.run(["bash", "-c", shell], capture_output=True, timeout=300, check=False, cwd=ROOT)
+    assert [row.iteration for row in read_curve(checkpoint).rows] == list(
+        range(1000, Solver.load(checkpoint).iteration + 1, 1000)
+    )
+
+
+def test_checkpoints_are_saved_between_rows(tmp_path):
+    checkpoint = tmp_path / "solver.npz"
+    flags = ("--iterations=1000000000", "--print_freq=1000000000", f"--checkpoint={checkpoint}", "--checkpoint_every=0.1")
+    process = start(*flags)
+    wait_for(checkpoint, process)
+    first = later = Solver.load(checkpoint).iteration
+    while later == first:
+        time.sleep(0.05)
+        later = Solver.load(checkpoint).iteration
+    process.kill()
+    process.communicate()
+    assert 0 < first < later
+    assert read_curve(checkpoint).rows == ()
+    assert read_curve(checkpoint).seconds >= 0.1
+
+
+def test_the_seconds_of_a_resumed_run_go_on(tmp_path):
+    checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
+    first = run(checkpoint, "--iterations=100000000", "--time_limit=1.2", "--noverify")
+    assert first.returncode == 0
+    resumed = run(checkpoint, "--iterations=200000000", "--time_limit=1.5", "--noverify")
+    assert rows(resumed)[: len(rows(first))] == rows(first)
+    assert rows(resumed)[-1][1] >= rows(first)[-1][1] + 0.2
+
+
+def test_a_resumed_run_is_drawn_from_its_beginning(tmp_path):
+    flags = (f"--checkpoint={tmp_path / 'solver.npz'}", f"--plot={tmp_path / 'runs.png'}", "--noverify")
+    run(*flags, "--iterations=10")
+    result = run_with(TELL, *flags, "--iterations=50")
+    assert re.search(r"^drawn: \{'cfr\+': \[\(1, .*\(10, .*\(50, ", result.stdout, re.MULTILINE)
+
+
+def test_rows_about_other_policies_are_not_mixed(tmp_path):
+    checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
+    run(checkpoint, "--iterations=10", "--last_iterate", "--noverify")
+    result = run(checkpoint, "--iterations=20")
+    assert result.returncode == 2
+    assert "was saved with --last_iterate; pass the same flag" in result.stderr
+    assert run(checkpoint, "--iterations=20", "--last_iterate", "--noverify").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--checkpoint_every=5"], "--checkpoint_every has no effect without --checkpoint"),
+        (["--checkpoint_every=-1", "--checkpoint=x.npz"], "-1"),
+        (["--checkpoint_every=nan", "--checkpoint=x.npz"], "--checkpoint_every=nan is not a number"),
+    ],
+)
+def test_intervals_that_make_no_sense_are_a_usage_error(flags, words):
+    result = run(*flags)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 def test_every_learner_is_an_algorithm():
@@ -553,13 +696,14 @@ def test_statements_that_do_not_apply_say_why():
 def test_statements_about_a_resumed_run(tmp_path):
     checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
     run(checkpoint, "--iterations=7", "--noverify")
-    for iterations in (10, 10):  # the second time there is nothing left to do
-        result = run(checkpoint, "--check_theory", f"--iterations={iterations}")
-        assert (result.returncode, result.stderr) == (0, "")
-        (found,) = statements(result)
-        assert found["identity"] == found["cfr_plus_bound"] == "does not apply: the run had begun before the checks"
-        assert found["theorem_5"].startswith("no case yet" if "at iteration 10" in result.stdout else "slack ")
-    assert found["theorem_5"] == "no case yet"
+    result = run(checkpoint, "--check_theory", "--iterations=10")
+    assert (result.returncode, result.stderr) == (0, "")
+    *kept, found = statements(result)
+    assert kept == [{}, {}, {}, {}]  # rows of the first run, which were not checked
+    assert found["identity"] == found["cfr_plus_bound"] == "does not apply: the run had begun before the checks"
+    assert found["theorem_5"].startswith("slack ")
+    again = run(checkpoint, "--check_theory", "--iterations=10")  # nothing is left to do
+    assert (again.returncode, again.stderr, statements(again)) == (0, "", [{}] * 5)
 
 
 def test_a_violated_statement_ends_the_runs(tmp_path):
@@ -665,3 +809,21 @@ def test_the_walk_counts_for_the_time_limit():
     # The walk takes seconds.
     result = run("--game=liars_dice(dice_sides=7)", "--time_limit=0.5")
     assert (result.returncode, rows(result)) == (124, [])
+
+
+@pytest.mark.parametrize(
+    ("flag", "exit_code"),
+    [
+        ("--iterations=9223372036854775807", 2),
+        ("--iterations=92233720368547758070", 2),
+        (f"--iterations={2**62 - 1}", 0),
+        ("--print_freq=92233720368547758070", 0),
+        ("--max_histories=92233720368547758070", 0),
+        ("--averaging_delay=9223372036854775807", 2),
+        ("--time_limit=1e300", 0),
+        ("--time_limit=inf", 0),
+    ],
+)
+def test_very_large_numbers_work_or_are_one_line(flag, exit_code):
+    result = run("--target_nash_conv=0.01", "--noverify", flag)
+    assert (result.returncode, result.stderr.count("\n")) == (exit_code, exit_code // 2)

@@ -1,0 +1,122 @@
+"""Runs that are killed at random and resumed until they are done, compared with an undisturbed run.
+
+    python benchmarks/killed_runs.py --runs=100 --signal=KILL
+    python benchmarks/killed_runs.py --runs=50 --signal=TERM
+
+Every run is the command line with `--checkpoint`. It is stopped by the signal after a random time and started again with the
+same flags, until it ends by itself. The final checkpoint is compared bit by bit with that of a run without signals, and its
+rows with the iterations at which they are due. At every stop the checkpoint is read. Its age bounds the work that was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from spiel_cfrplus import checkpoint
+from spiel_cfrplus.convergence import report_iterations
+
+RUN = pathlib.Path(__file__).parent.parent / "scripts" / "run.py"
+
+
+def command(path: pathlib.Path, args: argparse.Namespace) -> list[str]:
+    """The run with this checkpoint."""
+    flags = [f"--game={args.game}", f"--iterations={args.iterations}", f"--checkpoint_every={args.checkpoint_every}"]
+    return [sys.executable, str(RUN), *flags, f"--checkpoint={path}", "--noverify"]
+
+
+def run_until_done(path: pathlib.Path, args: argparse.Namespace, draws: random.Random) -> collections.Counter[str]:
+    """Kills and resumes; counts what is seen."""
+    seen: collections.Counter[str] = collections.Counter()
+    number = getattr(signal, f"SIG{args.signal}")
+    expected = {"KILL": -number}.get(args.signal, 128 + number)
+    for _ in range(args.most_stops):
+        process = subprocess.Popen(command(path, args), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            _, errors = process.communicate(timeout=draws.uniform(*args.after))
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            stopped_at = time.time()
+            _, errors = process.communicate()
+            seen["stops"] += 1
+            look_at_checkpoint(path, stopped_at, seen)
+            if process.returncode not in (expected, 0, -number):
+                seen[f"exit code {process.returncode}: {errors[-200:]}"] += 1
+            seen["temporary files after a stop"] += len(list(path.parent.glob(".unfinished-*")))
+        if process.returncode == 0:
+            return seen
+    subprocess.run(command(path, args), check=True, stdout=subprocess.DEVNULL)
+    return seen
+
+
+def look_at_checkpoint(path: pathlib.Path, stopped_at: float, seen: collections.Counter[str]) -> None:
+    """Reads what a stopped run has left."""
+    if not path.exists():
+        seen["stops before the first save"] += 1
+        return
+    try:
+        checkpoint.read_curve(path)
+    except ValueError:
+        seen["unreadable checkpoints"] += 1
+    age = round(1000 * (stopped_at - path.stat().st_mtime))
+    seen["largest age of a checkpoint, ms"] = max(seen["largest age of a checkpoint, ms"], age)
+
+
+def same(first: pathlib.Path, second: pathlib.Path) -> bool:
+    """Whether two checkpoints hold the same doubles."""
+    with np.load(first) as ours, np.load(second) as theirs:
+        names = set(ours) - {"rows", "options"}
+        return names == set(theirs) - {"rows", "options"} and all(ours[n].tobytes() == theirs[n].tobytes() for n in names)
+
+
+def rows_are_whole(path: pathlib.Path, num_iterations: int) -> bool:
+    """Whether there is a row wherever one is due, and NashConv and seconds with it."""
+    rows = {row.iteration: row for row in checkpoint.read_curve(path).rows}
+    seconds = [row.seconds for row in rows.values()]
+    return set(report_iterations(0, num_iterations)) <= rows.keys() and seconds == sorted(seconds)
+
+
+def main() -> None:
+    """Reads the command line, runs and prints what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10, help="how many (default: %(default)s)")
+    parser.add_argument("--signal", choices=["KILL", "TERM", "HUP", "INT"], default="KILL")
+    parser.add_argument("--game", default="leduc_poker")
+    parser.add_argument("--iterations", type=int, default=200_000)
+    parser.add_argument("--checkpoint_every", type=float, default=0.2)
+    parser.add_argument("--after", type=float, nargs=2, default=(1.0, 3.0), help="stop after so many seconds, at random")
+    parser.add_argument("--most_stops", type=int, default=20, help="of one run")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    draws, seen = random.Random(args.seed), collections.Counter[str]()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        subprocess.run(command(folder / "whole.npz", args), check=True, stdout=subprocess.DEVNULL)
+        for run in range(args.runs):
+            path = folder / f"run-{run}.npz"
+            found = run_until_done(path, args, draws)
+            oldest = max(seen["largest age of a checkpoint, ms"], found["largest age of a checkpoint, ms"])
+            seen.update(found)
+            seen["largest age of a checkpoint, ms"] = oldest
+            seen["runs"] += 1
+            seen["runs that end in other doubles"] += not same(folder / "whole.npz", path)
+            seen["runs with a gap in their rows"] += not rows_are_whole(path, args.iterations)
+        seen["temporary files at the end"] = len(os.listdir(folder)) - args.runs - 1
+    seen["unreadable checkpoints"] += 0
+    for what, count in seen.items():
+        print(f"{what}: {count}")
+    np.testing.assert_equal(seen["runs that end in other doubles"] + seen["unreadable checkpoints"], 0)
+
+
+if __name__ == "__main__":
+    main()

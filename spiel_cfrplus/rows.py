@@ -1,0 +1,78 @@
+"""Rows of numbers along a run, and the curve that they make, as arrays on disk and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Where a solver stands.
+
+    Attributes:
+      iteration: iterations done since the solver was made.
+      seconds: wall-clock seconds of the run so far, evaluations included; without those between a save and its resumption.
+      nash_conv: of the average policy, or of the current one if that was asked for, in game units.
+      exploitability: nash_conv / 2 in two-player constant-sum games, else None.
+      value: player 0's expected utility under that policy, in game units.
+      cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
+        session knows it: a `SelfPlay` with simultaneous updates; else None.
+    """
+
+    iteration: int
+    seconds: float
+    nash_conv: float
+    exploitability: float | None
+    value: float
+    cce_gap: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A run from its beginning, however often it was stopped and resumed.
+
+    Attributes:
+      rows: in ascending order of iterations.
+      seconds: wall-clock seconds of the run, also those after the last row.
+      last_iterate: whether the rows are about current policies instead of averages.
+    """
+
+    rows: tuple[Row, ...] = ()
+    seconds: float = 0.0
+    last_iterate: bool = False
+
+    num_columns: ClassVar[int] = len(dataclasses.fields(Row))
+
+    def to_array(self) -> np.ndarray:
+        """The rows, float64 (R, 6), columns as the attributes of a `Row`; NaN for None."""
+        return np.array([dataclasses.astuple(row) for row in self.rows], np.float64).reshape(-1, self.num_columns)
+
+    @classmethod
+    def from_array(cls, rows: np.ndarray, seconds: float, last_iterate: bool) -> Curve:
+        """The curve with rows as `to_array` gives them.
+
+        Raises:
+          ValueError: they are not.
+        """
+        if rows.dtype != np.float64 or rows.shape[1:] != (cls.num_columns,) or not math.isfinite(seconds):
+            raise ValueError(f"rows are {rows.dtype} of shape {rows.shape}, after {seconds} seconds")
+        iterations = rows[:, 0]
+        if not np.isfinite(rows[:, :2]).all() or (np.diff(iterations, prepend=-1) <= 0).any() or (iterations % 1 != 0).any():
+            raise ValueError("rows are not those of a run")
+        return cls(tuple(map(_row, rows.tolist())), seconds, last_iterate)
+
+
+NO_ROWS = Curve()
+
+
+def _row(numbers: list[float]) -> Row:
+    iteration, seconds, nash_conv, exploitability, value, cce_gap = numbers
+    return Row(int(iteration), seconds, nash_conv, _or_none(exploitability), value, _or_none(cce_gap))
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
