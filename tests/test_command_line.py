@@ -827,3 +827,9 @@ def test_the_walk_counts_for_the_time_limit():
 def test_very_large_numbers_work_or_are_one_line(flag, exit_code):
     result = run("--target_nash_conv=0.01", "--noverify", flag)
     assert (result.returncode, result.stderr.count("\n")) == (exit_code, exit_code // 2)
+
+
+def test_a_policy_that_openspiel_cannot_evaluate_is_said_to_be_unverified():
+    result = run("--game=misere(game=python_iterated_prisoners_dilemma(max_game_length=2))", "--iterations=5")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert re.search(r"^not verified with OpenSpiel: KeyError", result.stdout, re.MULTILINE)
