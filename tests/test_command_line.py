@@ -316,7 +316,7 @@ def test_a_second_signal_does_not_disturb_the_save(tmp_path):
         time.sleep(0.001)
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP)
-    (iteration,) = re.search(r"^stopped by SIG\S+ at iteration (\d+)\n", errors, re.MULTILINE).groups(), errors
+    (iteration,) = re.search(r"^stopped by SIG\S+ at iteration (\d+)\n", errors, re.MULTILINE).groups()
     assert Solver.load(checkpoint).iteration == int(iteration)
     assert os.listdir(tmp_path) == ["solver.npz"]
 
@@ -817,7 +817,7 @@ def test_the_walk_counts_for_the_time_limit():
         ("--iterations=9223372036854775807", 2),
         ("--iterations=92233720368547758070", 2),
         (f"--iterations={2**62 - 1}", 0),
-        ("--print_freq=92233720368547758070", 0),
+        ("--print_freq=92233720368547758070", 2),
         ("--max_histories=92233720368547758070", 0),
         ("--averaging_delay=9223372036854775807", 2),
         ("--time_limit=1e300", 0),
