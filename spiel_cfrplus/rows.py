@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from typing import ClassVar
 
 import numpy as np
@@ -49,7 +50,7 @@ class Curve:
 
     def to_array(self) -> np.ndarray:
         """The rows, float64 (R, 6), columns as the attributes of a `Row`; NaN for None."""
-        return np.array([dataclasses.astuple(row) for row in self.rows], np.float64).reshape(-1, self.num_columns)
+        return np.array(list(map(_numbers, self.rows)), np.float64).reshape(-1, self.num_columns)
 
     @classmethod
     def from_array(cls, rows: np.ndarray, seconds: float, last_iterate: bool) -> Curve:
@@ -66,6 +67,7 @@ class Curve:
         return cls(tuple(map(_row, rows.tolist())), seconds, last_iterate)
 
 
+_numbers = operator.attrgetter(*(field.name for field in dataclasses.fields(Row)))
 NO_ROWS = Curve()
 
 
