@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus._counts import checked_player
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
+from spiel_cfrplus.replayed_states import ReplayedStates, RowState, are_deep, row_states
 from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.treeplex import Treeplex
 
@@ -146,7 +148,8 @@ class StrategyProfile(Immutable):
 
         Of a part of a game, a sub-game or a locked one, the table has the rows of its infostates only; see `replaced`.
 
-        The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array.
+        The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array. In games so deep that
+        these states would take more than some 200 MB, they are replayed when they are asked for (`replayed_states`).
 
         Raises:
           ValueError: two infostates share a key of the table.
@@ -232,11 +235,14 @@ class TabularTable:
         _check_fits_tables(tree)
         # TabularPolicy takes a state for each row and sorts by the text of its history. Of all the histories of an infostate it
         # would keep the first in that order, so one state per infostate gives the same table as all states.
-        histories = _first_histories_by_text(tree)
-        ascending = np.argsort(histories)
-        state_of = dict(zip(ascending.tolist(), (state for _, state in tree.states(histories[ascending])), strict=True))
-        states = [state_of[infostate] for infostate in range(tree.num_infostates)]
+        ranks = _ranks_by_text(tree)
+        histories = _first_histories(tree, ranks)
+        states: Sequence[pyspiel.State | RowState]
+        states = row_states(tree, histories, ranks) if are_deep(tree, histories) else _states_at(tree, histories)
         self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
+        if isinstance(states[0], RowState):
+            kept = [state.history for state in self.template.states]
+            self.template.states = ReplayedStates(tree, np.array(kept, np.int64))
         if self.template.state_in is not None:
             self.template.state_in.flags.writeable = False  # large, hence shared
         self.rows = np.array([self.template.state_index(state) for state in states], np.int64)
@@ -247,16 +253,23 @@ class TabularTable:
         policy.legal_actions_mask = self.template.legal_actions_mask.copy()
         policy.state_lookup = dict(self.template.state_lookup)
         policy.states_per_player = [list(keys) for keys in self.template.states_per_player]
-        policy.states = list(self.template.states)
+        policy.states = self.template.states[:]
         # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
         policy._random_state = np.random.RandomState()
         return policy
 
 
-def _first_histories_by_text(tree: GameTree) -> np.ndarray:
-    """For each infostate the history whose `history_str()` is the smallest as text, int64 (I,)."""
+def _states_at(tree: GameTree, histories: np.ndarray) -> list[pyspiel.State]:
+    """The states at these histories, which need not be ascending."""
+    ascending = np.argsort(histories)
+    state_of = dict(zip(ascending.tolist(), (state for _, state in tree.states(histories[ascending])), strict=True))
+    return [state_of[number] for number in range(len(histories))]
+
+
+def _first_histories(tree: GameTree, ranks: np.ndarray) -> np.ndarray:
+    """For each infostate its history of the least rank, int64 (I,)."""
     decisions = np.flatnonzero(tree.infostate != NO_INFOSTATE)
-    decisions = decisions[np.argsort(_ranks_by_text(tree)[decisions])]
+    decisions = decisions[np.argsort(ranks[decisions])]
     return decisions[np.unique(tree.infostate[decisions], return_index=True)[1]]
 
 
