@@ -52,13 +52,10 @@ _SETTINGS = (
 )
 
 
-def jit(function: Callable[..., Any], *, parallel: bool = False) -> Callable[..., Any]:
-    """The one way in which functions of this package are compiled: at their first call, kept on disk if they are kernels.
-
-    With `parallel` the rounds of loops over `prange` are shared among Numba's threads.
-    """
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The one way in which functions of this package are compiled: at their first call, kept on disk if they are kernels."""
     # Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
-    dispatcher = numba.njit(nogil=True, error_model="numpy", forceinline=True, parallel=parallel)(function)
+    dispatcher = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
     if _is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is the function
         dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
     return dispatcher

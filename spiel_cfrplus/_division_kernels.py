@@ -1,14 +1,8 @@
 """The compiled parts of `division`: what belongs together in a part, and the iterations with several threads."""
 
-import functools
-
-import numba
-
+from spiel_cfrplus._barrier_kernels import MOST_SPINS, ROUND, arrive, atomic_load, let_go, wait
 from spiel_cfrplus._compilation import jit
 from spiel_cfrplus._kernels import average_strategy, is_lasting, learn, payoff_gradient, sequence_form
-
-jit_parallel = functools.partial(jit, parallel=True)
-
 
 @jit
 def leader(above, node):
@@ -38,50 +32,78 @@ def unite_subtrees(payoffs, infostate_of_entry, in_trunk, above):
                 above[first] = common
 
 
-@jit_parallel
-def learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, factors, lasting, weight):
-    """A player's `payoff_gradient` and `learn`, block by block; before, the strategy is averaged if `weight` is not zero."""
-    payoff_gradient(treeplexes, payoffs, trunk, learner.reach, learner.utility)
-    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
-        if weight != 0.0:
-            average_strategy(treeplexes, part, learner, weight)
-        payoff_gradient(treeplexes, payoffs, part, learner.reach, learner.utility)
-        learn(treeplexes, part, learner, predictive, factors[0], factors[1], lasting)
+@jit
+def update_block(treeplexes, learner, block, predictive, factors, lasting, weight):
+    """A block's `learn`; before, its strategy is averaged if `weight` is not zero."""
     if weight != 0.0:
-        average_strategy(treeplexes, trunk, learner, weight)
-    learn(treeplexes, trunk, learner, predictive, factors[0], factors[1], lasting)
-
-
-@jit_parallel
-def sequence_form_in_parts(treeplexes, learner, trunk, num_parts, weight):
-    """A player's `sequence_form`, block by block; then it is averaged if `weight` is not zero."""
-    sequence_form(treeplexes, trunk, learner.policy, learner.reach)
-    if weight != 0.0:
-        average_strategy(treeplexes, trunk, learner, weight)
-    for part in numba.prange(trunk + 1, trunk + 1 + num_parts):
-        sequence_form(treeplexes, part, learner.policy, learner.reach)
-        if weight != 0.0:
-            average_strategy(treeplexes, part, learner, weight)
+        average_strategy(treeplexes, block, learner, weight)
+    learn(treeplexes, block, learner, predictive, factors[0], factors[1], lasting)
 
 
 @jit
-def self_play_in_parts(treeplexes, payoffs, learner, num_parts, alternating, predictive, first_averaged, discounts, weights):
-    """`self_play` with several threads, to the same doubles.
+def play_block(treeplexes, learner, block, weight):
+    """A block's `sequence_form`; then it is averaged if `weight` is not zero."""
+    sequence_form(treeplexes, block, learner.policy, learner.reach)
+    if weight != 0.0:
+        average_strategy(treeplexes, block, learner, weight)
+
+
+@jit
+def self_play_in_parts(
+    treeplexes,
+    payoffs,
+    learner,
+    num_parts,
+    barrier,
+    member,
+    num_members,
+    alternating,
+    predictive,
+    first_averaged,
+    discounts,
+    weights,
+):
+    """What one thread of a team does of `self_play`; together they get the same doubles.
+
+    Each thread has the same parts all the time. The trunks are for the last thread that arrives where all must wait for each
+    other anyway: their gradients before the parts add values to them, their update after that.
 
     Args:
       treeplexes, payoffs, learner: of a game with trunks and parts as players, see `division`.
       num_parts: of each player.
+      barrier: int64, see `_barrier_kernels`.
+      member, num_members: the number of this thread, and how many there are.
       alternating, predictive, first_averaged, discounts, weights: see `self_play`.
     """
+    num_players = first_averaged.size
+    together = 1 if alternating else num_players
+    this_round, spins = atomic_load(barrier, ROUND), MOST_SPINS
     for t in range(weights.size):
         lasting = is_lasting(predictive, discounts, t)
-        for player in range(first_averaged.size):
-            trunk = player * (num_parts + 1)
-            before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
-            learn_in_parts(treeplexes, payoffs, learner, trunk, num_parts, predictive, discounts[t], lasting, before)
-            if alternating:
-                sequence_form_in_parts(treeplexes, learner, trunk, num_parts, after)
-        if not alternating:
-            for player in range(first_averaged.size):
+        for first in range(0, num_players, together):
+            players = range(first, first + together)
+            if arrive(barrier, num_members):
+                for player in players:
+                    payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), learner.reach, learner.utility)
+                let_go(barrier, num_members)
+            else:
+                spins = wait(barrier, member, this_round, spins)
+            for player in players:
+                before = weights[t] if first_averaged[player] == 0 else 0.0
+                for part in range(1 + member, 1 + num_parts, num_members):
+                    block = player * (num_parts + 1) + part
+                    payoff_gradient(treeplexes, payoffs, block, learner.reach, learner.utility)
+                    update_block(treeplexes, learner, block, predictive, discounts[t], lasting, before)
+            if arrive(barrier, num_members):
+                for player in players:
+                    before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
+                    update_block(treeplexes, learner, player * (num_parts + 1), predictive, discounts[t], lasting, before)
+                    play_block(treeplexes, learner, player * (num_parts + 1), after)
+                let_go(barrier, num_members)
+            else:
+                spins = wait(barrier, member, this_round + 1, spins)
+            this_round += 2
+            for player in players:
                 after = 0.0 if first_averaged[player] == 0 else weights[t]
-                sequence_form_in_parts(treeplexes, learner, player * (num_parts + 1), num_parts, after)
+                for part in range(1 + member, 1 + num_parts, num_members):
+                    play_block(treeplexes, learner, player * (num_parts + 1) + part, after)

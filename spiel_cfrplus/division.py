@@ -25,14 +25,10 @@ follows a sequence, as infostates and stubs do.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import heapq
-import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
 
 from spiel_cfrplus import _division_kernels, _kernels, _tree_kernels
@@ -47,20 +43,6 @@ if TYPE_CHECKING:
 _SUBTREES_IN_PART = 16
 # A sequence takes part in several passes, a payoff in one.
 _WORK_OF_SEQUENCE = 10
-
-_one_at_a_time = threading.Lock()
-
-
-@contextlib.contextmanager
-def numba_threads(num_threads: int) -> Iterator[None]:
-    """Has Numba use so many threads, or as many as it has. Whoever comes from another thread waits its turn."""
-    with _one_at_a_time:  # not all of Numba's threading layers can be entered twice
-        before = numba.get_num_threads()
-        numba.set_num_threads(min(num_threads, vars(numba.config)["NUMBA_NUM_THREADS"]))
-        try:
-            yield
-        finally:
-            numba.set_num_threads(before)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -21,17 +21,20 @@ import numpy as np
 from spiel_cfrplus import _division_kernels, _kernels
 from spiel_cfrplus._counts import checked_count, one_or_more
 from spiel_cfrplus.averaging import Averaging
-from spiel_cfrplus.division import divide, numba_threads
+from spiel_cfrplus.division import Division, divide
 from spiel_cfrplus.reduction import Reduction
 from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.sequence_form import SequenceFormGame
+from spiel_cfrplus.team import Barrier, run_together
 
 # Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
 # microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
+# Fewer steps, about two milliseconds of work, are not worth a team of threads, which takes some tenths of one to make.
+_LEAST_WORK_OF_TEAM = 2_000_000
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
@@ -248,12 +251,34 @@ class CompiledSelfPlay:
                 checked_discounts(self.local_rule, iterations),
                 self.averaging.weights(iterations),
             )
-            arrays = (self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.memory)
             if self.division is None:
-                _kernels.self_play(*arrays, *how)
+                _kernels.self_play(self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.memory, *how)
             else:
-                with numba_threads(self.threads):
-                    _division_kernels.self_play_in_parts(*arrays, self.division.num_parts, *how)
+                self._run_in_parts(self.division, how, len(iterations) * work_of_iteration(self._played))
+
+    def _run_in_parts(self, division: Division, how: tuple[Any, ...], work: int) -> None:
+        """Has threads do what is not too little work, in steps, for that; one thread gets the same doubles."""
+        *options, discounts, weights = how
+
+        def run_member(member: int, barrier: np.ndarray, num_members: int, discounts: np.ndarray, weights: np.ndarray) -> None:
+            _division_kernels.self_play_in_parts(
+                division.treeplex_arrays,
+                division.payoff_arrays,
+                self.memory,
+                division.num_parts,
+                barrier,
+                member,
+                num_members,
+                *options,
+                discounts,
+                weights,
+            )
+
+        if work < _LEAST_WORK_OF_TEAM:
+            run_member(0, Barrier(0).values, 1, discounts, weights)
+        else:
+            run_member(0, Barrier(0).values, 1, discounts[:0], weights[:0])  # compiles
+            run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, discounts, weights))
 
     def remember(self) -> dict[str, np.ndarray]:
         """The arrays of `memory` from which another session of the same game can go on, whatever threads it has.
