@@ -1,27 +1,38 @@
-"""Time of one CFR+ iteration with one and with several threads.
+"""Time of one CFR+ iteration with one and with several threads, on a quiet or on a busy machine.
 
-Solvers of one game first do the same iterations with one thread, then take turns: short blocks of further iterations, of which
-the shortest is printed, since whatever else the machine does only makes blocks longer. "alone" is how long the work of
-the several threads takes on one of them; what that is more than with one thread is the price of the division. Then comes the
-part of the work, in steps, that no other thread can share: of the trunks, and of the largest part.
+Solvers of one game first do the same iterations with one thread, then take turns: blocks of further iterations, of which the
+median is printed, and the median of the ratios within a turn. "alone" is how long the work of the several threads takes on one
+of them; what that is more than with one thread is the price of the division. Then comes the part of the work, in steps, that
+no other thread can share: of the trunks, and of the largest part.
 
-With --parts the game is divided into more parts than that, and one thread goes through them: whether it is faster to stay in
-one part of the memory for longer.
+How fast one core gets what another has written, which two threads need all the time, shows in how long a meeting at a barrier
+takes. On a virtual machine that may change from minute to minute, and the speed-up with it.
+
+With --busy 2 two other processes use the cores all the time. With --parts the game is divided into more parts, and one thread
+goes through them: whether it is faster to stay in one part of the memory for longer.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-from collections.abc import Callable
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import numba
+import numpy as np
 import pyspiel
 from timing import print_table, seconds_of
 
 import spiel_cfrplus
+from spiel_cfrplus._barrier_kernels import MOST_SPINS, arrive, let_go, wait
 from spiel_cfrplus.division import Division
 from spiel_cfrplus.self_play import CompiledSelfPlay
+from spiel_cfrplus.team import Barrier, run_together
 
 GAMES = {
     "liars_dice": "liars_dice",
@@ -46,7 +57,7 @@ def divided(session: CompiledSelfPlay, threads: int) -> CompiledSelfPlay:
 
 
 def on(num_threads: int, session: CompiledSelfPlay) -> Callable[[int], None]:
-    """Iterations of a session, but with so many of Numba's threads, whatever it has itself."""
+    """Iterations of a session, but with so many threads, whatever it has itself."""
 
     def run(num_iterations: int) -> None:
         session.threads = num_threads
@@ -55,17 +66,45 @@ def on(num_threads: int, session: CompiledSelfPlay) -> Callable[[int], None]:
     return run
 
 
-def shortest(contenders: dict[str, Callable[[int], None]], blocks: int, block_seconds: float) -> dict[str, float]:
-    """Seconds per iteration in the shortest block of each."""
+def take_turns(contenders: dict[str, Callable[[int], None]], blocks: int, block_seconds: float) -> dict[str, list[float]]:
+    """Seconds per iteration of each in every turn."""
     repetitions = {}
     for name, run in contenders.items():
         run(2)
-        repetitions[name] = max(1, round(block_seconds / seconds_of(run, 1)))
-    best = dict.fromkeys(contenders, float("inf"))
-    for _ in range(blocks):
-        for name, run in contenders.items():
-            best[name] = min(best[name], seconds_of(run, repetitions[name]) / repetitions[name])
-    return best
+        repetitions[name] = max(1, round(10 * block_seconds / seconds_of(run, 10)))
+    turns = [
+        {name: seconds_of(run, repetitions[name]) / repetitions[name] for name, run in contenders.items()}
+        for _ in range(blocks)
+    ]
+    return {name: [turn[name] for turn in turns] for name in contenders}
+
+
+@numba.njit(nogil=True)
+def meet(barrier: np.ndarray, member: int, num_members: int, rounds: int) -> None:
+    """Passes a barrier so many times."""
+    for round_number in range(rounds):
+        if arrive(barrier, num_members):
+            let_go(barrier, num_members)
+        else:
+            wait(barrier, member, round_number, MOST_SPINS)
+
+
+def seconds_per_meeting(num_threads: int, rounds: int = 100_000) -> float:
+    """How long threads that have nothing else to do take to meet; what one core writes must get to the others for that."""
+    meet(Barrier(1).values, 0, 1, 0)  # compiles
+    return seconds_of(run_together, num_threads, lambda member, barrier: meet(barrier, member, num_threads, rounds)) / rounds
+
+
+@contextlib.contextmanager
+def busy_cores(num_processes: int) -> Iterator[None]:
+    """Has so many processes compute until the end."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(num_processes)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def unshared(division: Division) -> float:
@@ -81,12 +120,14 @@ def measure(name: str, reduce: bool, args: argparse.Namespace) -> dict[str, Any]
     several = divided(one, args.threads)
     contenders = {"one": one.run, "alone": on(1, several), "several": on(args.threads, several)}
     contenders |= {f"{parts} parts": on(1, divided(one, parts)) for parts in args.parts}
-    seconds = shortest(contenders, args.blocks, args.block_seconds)
+    with busy_cores(args.busy):
+        turns = take_turns(contenders, args.blocks, args.block_seconds)
     return {
         "game": name,
         "reduced": reduce,
-        "seconds": seconds,
-        "speed-up": seconds["one"] / seconds["several"],
+        "busy": args.busy,
+        "seconds": {name: statistics.median(seconds) for name, seconds in turns.items()},
+        "speed-up": statistics.median(one / several for one, several in zip(turns["one"], turns["several"], strict=True)),
         "trunks": float(several.division.work[:, 0].sum() / several.division.work.sum()),
         "unshared": unshared(several.division),
     }
@@ -100,18 +141,22 @@ def main() -> None:
     parser.add_argument("--parts", type=int, nargs="*", default=[], help="also time one thread on so many parts")
     parser.add_argument("--reduced", action="store_true", help="without symmetries and forced moves")
     parser.add_argument("--warm-up", type=int, default=100, help="iterations before the timing (default: %(default)s)")
-    parser.add_argument("--blocks", type=int, default=300, help="timed blocks for each contender (default: %(default)s)")
-    parser.add_argument("--block-seconds", type=float, default=0.001, help="how long a block is (default: %(default)s)")
+    parser.add_argument("--blocks", type=int, default=15, help="timed blocks for each contender (default: %(default)s)")
+    parser.add_argument("--block-seconds", type=float, default=0.1, help="how long a block is (default: %(default)s)")
+    parser.add_argument("--busy", type=int, default=0, help="have so many other processes compute (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
     names = args.games or list(GAMES)[:-1]
     if unknown := [name for name in names if name not in GAMES]:
         parser.error(f"unknown game {unknown[0]!r}; choose from {', '.join(map(repr, GAMES))}")
+    meetings = [seconds_per_meeting(args.threads)]
     results = [measure(name, args.reduced, args) for name in names]
+    meetings.append(seconds_per_meeting(args.threads))
     if args.json:
         print(json.dumps(results, indent=2))
         return
-    print(f"microseconds per CFR+ iteration; several means {args.threads} threads")
+    print(f"microseconds per CFR+ iteration; several means {args.threads} threads; {args.busy} busy processes")
+    print(f"a meeting of the threads takes {1e9 * meetings[0]:.0f} ns before and {1e9 * meetings[1]:.0f} ns after the timings")
     rows = []
     for result in results:
         micro = [f"{1e6 * seconds:.0f}" for seconds in result["seconds"].values()]

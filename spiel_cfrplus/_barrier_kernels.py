@@ -2,9 +2,9 @@
 
 The threads that share an iteration meet several times in a fraction of a millisecond. A barrier of the operating system would
 take a large part of that, so a thread that waits first *spins*: it reads a number in a loop until the last thread of the team
-changes it. If the others do not come in time, because another program uses their core, it sleeps until it is woken, and its core
-is free for others. How long a thread spins adapts: a wait that ends in sleep halves the time, a wait that does not restores it,
-and every `_PROBE`-th wait tries the full time again. So on a machine with idle cores threads hardly ever sleep, and on a busy
+changes it. If the others do not come in time, because another program uses their core, it sleeps until it is woken, and its
+core is free for others. How long a thread spins adapts: a wait that ends in sleep halves the time, a wait that does not restores
+it, and every `_PROBE`-th wait tries the full time again. So on a machine with idle cores threads hardly ever sleep, and on a busy
 one they hardly ever spin.
 
 Sleeping is done by the interpreter's own locks (`PyThread_acquire_lock`), which need neither the interpreter nor a particular
@@ -44,7 +44,7 @@ _HAS_PAUSE = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686", "
 
 
 def _external(name: str, signature: Any) -> Any:
-    """A function of the interpreter, for compiled code; under a name of its own, as LLVM does not find all symbols by itself."""
+    """A function of the interpreter for compiled code, under a name of its own, as LLVM may not know that of the function."""
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     llvmlite.binding.add_symbol(f"spiel_cfrplus_{name}", address)
     return types.ExternalFunction(f"spiel_cfrplus_{name}", signature)
@@ -78,8 +78,7 @@ atomic_add = _atomic_update("add")
 atomic_exchange = _atomic_update("xchg")
 
 
-@intrinsic
-def atomic_load(typing_context, array, index):
+def _load(typing_context, array, index):
     """An element of an int64 array, as other threads left it."""
 
     def generate(context, builder, signature, arguments):
@@ -89,8 +88,10 @@ def atomic_load(typing_context, array, index):
     return types.int64(array, types.intp), generate
 
 
-@intrinsic
-def pause(typing_context):
+atomic_load: Any = intrinsic(_load)
+
+
+def _pause(typing_context):
     """Tells the processor that the thread spins, where there is an instruction for that."""
 
     def generate(context, builder, signature, arguments):
@@ -100,6 +101,9 @@ def pause(typing_context):
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+pause: Any = intrinsic(_pause)
 
 
 def barrier_size(num_members: int) -> int:
@@ -145,8 +149,10 @@ def wait(barrier, member, this_round, spins):
             return MOST_SPINS
         pause()
     place = _FIRST_MEMBER + _LINE * member
-    atomic_exchange(barrier, place + _ASLEEP, 1)
-    # If the round ended meanwhile, either this thread takes the mark back or `let_go` has seen it and releases the lock.
-    if atomic_load(barrier, ROUND) == this_round or atomic_exchange(barrier, place + _ASLEEP, 0) == 0:
-        _acquire_lock(barrier[place + LOCK], 1)
+    # The end of the round before may still be waking threads, this one too, hence the loop.
+    while atomic_load(barrier, ROUND) == this_round:
+        atomic_exchange(barrier, place + _ASLEEP, 1)
+        # If the round ended meanwhile, either this thread takes the mark back or `let_go` has seen it and releases the lock.
+        if atomic_load(barrier, ROUND) == this_round or atomic_exchange(barrier, place + _ASLEEP, 0) == 0:
+            _acquire_lock(barrier[place + LOCK], 1)
     return max(spins // 2, _FEWEST_SPINS)

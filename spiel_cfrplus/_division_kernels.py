@@ -4,6 +4,7 @@ from spiel_cfrplus._barrier_kernels import MOST_SPINS, ROUND, arrive, atomic_loa
 from spiel_cfrplus._compilation import jit
 from spiel_cfrplus._kernels import average_strategy, is_lasting, learn, payoff_gradient, sequence_form
 
+
 @jit
 def leader(above, node):
     """Where `above` leads from the node; the way is shortened (union-find with path halving)."""

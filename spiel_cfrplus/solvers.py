@@ -231,9 +231,10 @@ class CompiledSolver(Solver):
             only, if an iteration has 5,000 steps or more and the removal saves a tenth of them.
           exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
             Numerics. It takes a few hundredths of the time.
-          threads: how many threads iterate side by side, see `division`. Results are the same doubles. Worth while where an
-            iteration takes a third of a millisecond or more; at most as many as the machine has cores, of which Numba uses
-            `NUMBA_NUM_THREADS`.
+          threads: how many threads iterate on the game together, see `division`; at most the number of cores. Results are the
+            same doubles. They pay where an iteration takes a tenth of a millisecond or more. A call that has less than some two
+            milliseconds of work, such as a single step of a small game, is done by one thread. A forked process may use
+            threads whatever its parent did.
 
         Raises:
           TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.

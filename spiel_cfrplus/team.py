@@ -1,8 +1,8 @@
 """Threads that run one piece of compiled code together.
 
-A team lives for one call: threads are made, meet at a barrier inside the compiled code as often as it likes, and end. A call
-takes tenths of a second, making threads a ten-thousandth. So nothing is left that a fork, another team at the same time or the
-end of the program could disturb, and Numba's own threads are not used.
+A team lives for one call into compiled code. Its threads are made, meet at a barrier inside that code as often as it says, and
+end. A call takes tenths of a second; making threads takes tenths of a millisecond. Nothing is left that a fork, another team at
+the same time or the end of the program could disturb. Numba's own threads are not used.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ def run_together(num_members: int, work: Callable[[int, np.ndarray], None]) -> N
     executor = concurrent.futures.ThreadPoolExecutor(num_members, "spiel_cfrplus")
     try:
         members = [executor.submit(run_member, member) for member in range(num_members)]
+        _wait_for_all(members)
     except BaseException:
-        start.abort()
+        start.abort()  # those that wait for others that will not come
         raise
     finally:
-        executor.shutdown(wait=False)
-    _wait_for_all(members)
+        executor.shutdown()
     for member in members:
         member.result()
 

@@ -113,7 +113,7 @@ def test_kernel_files_import_nothing_that_is_not_in_the_digest():
                 names += [node.module] if isinstance(node, ast.ImportFrom) else []
                 for name in names:
                     home = PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
-                    known = name.partition(".")[0] in {*sys.stdlib_module_names, "numba", "numpy"}
+                    known = name.partition(".")[0] in {*sys.stdlib_module_names, "llvmlite", "numba", "numpy"}
                     assert known or home in _compilation.SOURCES, f"{source} imports {name}"
 
 

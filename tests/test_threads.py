@@ -1,6 +1,8 @@
 """Several threads: that the work is divided, and that nobody can tell from what is learned."""
 
+import _thread
 import copy
+import multiprocessing
 import pathlib
 import pickle
 import subprocess
@@ -16,7 +18,7 @@ import pytest
 from games import GAMES
 from test_reduction import COMPARED, RANDOM
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, _division_kernels, compile_game, self_play
+from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, compile_game, self_play
 from spiel_cfrplus.division import Division, divide
 from spiel_cfrplus.solvers import CompiledSolver
 
@@ -28,6 +30,12 @@ PLAYED = {
     "nothing to earn": lambda: games.matrix_game([[0, 0], [0, 0]]),
     "a long chain": lambda: games.chain(40),
 }
+
+
+@pytest.fixture(autouse=True)
+def teams_for_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise one thread would do the little work of these tests."""
+    monkeypatch.setattr(self_play, "_LEAST_WORK_OF_TEAM", 0)
 
 
 def assert_same(one: CompiledSolver, other: CompiledSolver) -> None:
@@ -50,12 +58,12 @@ def test_any_number_of_threads_learns_the_same_doubles(name, algorithm, alternat
     game = compile_game(PLAYED[name]())
     for reduce in (False, True):
         options: dict[str, Any] = {"alternating": alternating, "reduce": reduce, "exact_ties": name != "leduc_poker"}
-        one, two, five = (ALGORITHMS[algorithm](game, threads=threads, **options) for threads in (1, 2, 5))
+        one, two, three = (ALGORITHMS[algorithm](game, threads=threads, **options) for threads in (1, 2, 3))
         for num_iterations in (0, 1, 30):
-            for solver in (one, two, five):
+            for solver in (one, two, three):
                 solver.run(num_iterations)
             assert_same(one, two)
-            assert_same(one, five)
+            assert_same(one, three)
 
 
 @pytest.mark.parametrize("averaging", ["paper", "openspiel"])
@@ -202,35 +210,29 @@ def test_what_does_not_fit_is_not_restored():
 def test_an_interrupt_falls_between_two_iterations(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
     solver, undisturbed = CFRPlusSolver(game, threads=2), CFRPlusSolver(game)
-    monkeypatch.setattr(self_play, "_WORK_PER_CALL", 4 * self_play.work_of_iteration(solver.reduction))
-    calls, kernel = [], _division_kernels.self_play_in_parts
-
-    def interrupt_before_the_third(*arguments: Any) -> None:
-        calls.append(arguments)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        kernel(*arguments)
-
-    monkeypatch.setattr(_division_kernels, "self_play_in_parts", interrupt_before_the_third)
+    monkeypatch.setattr(self_play, "_WORK_PER_CALL", 20 * self_play.work_of_iteration(solver.reduction))
+    solver.run(1)  # compiles
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
     with pytest.raises(KeyboardInterrupt):
-        solver.run(20)
-    assert solver.iteration == 8
-    solver.run(12)
-    undisturbed.run(20)
+        solver.run(10**9)
+    undisturbed.run(solver.iteration)
+    assert solver.iteration > 1
+    for each in (solver, undisturbed):
+        each.run(12)
     assert_same(undisturbed, solver)
 
 
-def test_numba_is_left_as_it_was():
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        CFRSolver(GAMES["kuhn_poker"](), threads=2).run(1)
-        assert numba.get_num_threads() == 1
-    finally:
-        numba.set_num_threads(before)
+def test_no_thread_is_left_and_those_of_numba_are_not_used():
+    before = threading.active_count()
+    solver = CFRSolver(GAMES["leduc_poker"](), threads=2)
+    solver.run(5)
+    assert threading.active_count() == before
+    with pytest.raises(ValueError, match="not initialized"):
+        numba.threading_layer()
 
 
-def test_solvers_in_several_threads_wait_for_each_other():
+def test_several_solvers_iterate_at_the_same_time():
     game = compile_game(GAMES["leduc_poker"]())
     one, *others = (CFRPlusSolver(game, threads=threads) for threads in (1, 2, 2, 3))
     workers = [threading.Thread(target=solver.run, args=(200,)) for solver in others]
@@ -243,12 +245,54 @@ def test_solvers_in_several_threads_wait_for_each_other():
         assert_same(one, solver)
 
 
-def test_more_threads_than_there_are_cores():
+def regrets_after_ten_more(solver: CFRPlusSolver) -> bytes:
+    solver.run(10)
+    return solver.self_play.cumulative_regrets().tobytes()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="the system has no fork")
+def test_a_forked_process_uses_threads_as_its_parent_did():
+    game = compile_game(GAMES["kuhn_poker"]())
+    solver, undisturbed = CFRPlusSolver(game, threads=2), CFRPlusSolver(game)
+    solver.run(20)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        regrets = pool.map(regrets_after_ten_more, [solver, solver])
+    undisturbed.run(30)
+    assert regrets == [undisturbed.self_play.cumulative_regrets().tobytes()] * 2
+
+
+def test_a_system_without_more_threads_leaves_the_solver_as_it_was(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
-    many, one = CFRPlusSolver(game, threads=8), CFRPlusSolver(game)
-    for solver in (many, one):
-        solver.run(20)
-    assert_same(one, many)
+    solver = CFRSolver(game, threads=3)
+    solver.run(3)
+    before, start = copy.deepcopy(solver), threading.Thread.start
+    started = []
+
+    def start_one(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        solver.run(3)
+    monkeypatch.undo()
+    started[0].join(30)
+    assert not started[0].is_alive()
+    assert_same(before, solver)
+
+
+def test_little_work_is_done_by_one_thread(monkeypatch):
+    monkeypatch.undo()  # of `teams_for_any_work`
+    monkeypatch.setattr(self_play, "run_together", None)
+    game = compile_game(GAMES["kuhn_poker"]())
+    one, two = CFRSolver(game), CFRSolver(game, threads=2)
+    for solver in (one, two):
+        solver.run(100)
+    assert_same(one, two)
+    with pytest.raises(TypeError):
+        two.run(100_000)
 
 
 # The command line.
