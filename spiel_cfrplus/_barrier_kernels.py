@@ -3,9 +3,9 @@
 The threads that share an iteration meet several times in a fraction of a millisecond. A barrier of the operating system would
 take a large part of that, so a thread that waits first *spins*: it reads a number in a loop until the last thread of the team
 changes it. If the others do not come in time, because another program uses their core, it sleeps until it is woken, and its
-core is free for others. How long a thread spins adapts: a wait that ends in sleep halves the time, a wait that does not restores
-it, and every `_PROBE`-th wait tries the full time again. So on a machine with idle cores threads hardly ever sleep, and on a busy
-one they hardly ever spin.
+core is free for others. How long a thread spins adapts: a wait that ends in sleep halves the time, a wait that does not
+restores it, and every `_PROBE`-th wait tries the full time again. So on a machine with idle cores threads hardly ever sleep,
+and on a busy one they hardly ever spin.
 
 Sleeping is done by the interpreter's own locks (`PyThread_acquire_lock`), which need neither the interpreter nor a particular
 operating system.

@@ -5,7 +5,8 @@ files, so what is compiled from one file depends on all of them. Compiled code i
 of all kernels, of the versions of everything that compiles them, of the processor and of Numba's settings. Numba's own cache
 (`cache=True`) knows a kernel's own file only, and writes into the package's folder.
 
-Kernel files import the standard library, NumPy, Numba, llvmlite and other kernel files only: what they inline must be in the digest.
+Kernel files import the standard library, NumPy, Numba, llvmlite and other kernel files only: what they inline must be in the
+digest.
 """
 
 from __future__ import annotations

@@ -528,8 +528,9 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players = [spiel_cfrplus.regret_minimizers.CFR(treeplex) for treeplex in solver.game.treeplexes]
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
-assert counts["self_play"] == 2, counts  # with and without predictions
-twice = {"self_play", "learn", "is_lasting", "recall_strategies"}
-assert {name for name, count in counts.items() if count > 1} <= twice, counts
+# With and without predictions, with and without actions that symmetry reduction has merged.
+assert counts["self_play"] == counts["recall_strategies"] == 4, counts
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "recall_strategies", "sequence_form"}, counts
+assert counts["sequence_form"] == 2, counts  # with and without merged actions
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)
