@@ -14,6 +14,7 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import math
 import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +55,8 @@ _ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration", "rows"}
 _ARRAYS_OF_SOME = {"utility"}
 # Iterations are exact as float64 up to here; the fastest game takes decades to get there.
 _MOST_ITERATIONS = 2**53
+# More players than any game of OpenSpiel has.
+_MOST_PLAYERS = 1000
 # Longer or deeper strings are not given to OpenSpiel, which takes memory and time without bound for them.
 _LONGEST_GAME_STRING = 4096
 _DEEPEST_GAME_STRING = 8
@@ -169,6 +172,8 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
             _check_options(options)
             if not _ARRAYS <= archive.names - {"options"} <= _ARRAYS | _ARRAYS_OF_SOME:
                 raise DamagedError(f"arrays {sorted(archive.names)}")
+            if math.prod(archive.header("iteration").shape) > _MOST_PLAYERS:
+                raise DamagedError("iterations of too many players")
             archive.check_sums()
     if version != FORMAT:
         raise ValueError(f"{path} has checkpoint format {version}, this version reads format {FORMAT}")
@@ -183,9 +188,12 @@ def read_curve(path: str | os.PathLike[str]) -> Curve:
     """
     options = read_options(path)
     with _open(path) as archive:
+        iteration = int(archive.array("iteration", np.int64, (None,)).max())
+        if archive.header("rows").shape[0] > iteration:
+            raise DamagedError("more rows than iterations")
         rows = archive.array("rows", np.float64, (None, Curve.num_columns))
         curve = Curve.from_array(rows, options["seconds"], options["last_iterate"])
-        if curve.rows and curve.rows[-1].iteration > archive.array("iteration", np.int64, (None,)).max():
+        if curve.rows and curve.rows[-1].iteration > iteration:
             raise DamagedError("rows of later iterations")
     return curve
 

@@ -416,3 +416,32 @@ def test_checkpoints_of_other_versions_are_told_from_damaged_ones(tmp_path):
     CFRPlusSolver(KUHN).save(path)
     with pytest.raises(ValueError, match=rf"has checkpoint format 99, this version reads format {checkpoint.FORMAT}"):
         Solver.load(rewritten(path, options={"format": 99}, a_new_array=np.zeros(3)))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"rows": np.zeros((4_000_000, 6))}, "more rows than iterations"),
+        ({"rows": np.array([[7.0, 0, 0, 0, 0, 0], [3.0, 0, 0, 0, 0, 0]])}, "not those of a run"),
+        ({"rows": np.array([[1.5, 0, 0, 0, 0, 0]])}, "not those of a run"),
+        ({"rows": np.array([[np.nan, 0, 0, 0, 0, 0]])}, "not those of a run"),
+        ({"rows": np.array([[-1.0, 0, 0, 0, 0, 0]])}, "not those of a run"),
+        ({"rows": np.array([[21.0, 0, 0, 0, 0, 0]])}, "rows of later iterations"),
+        ({"rows": np.zeros((3, 5))}, r"rows is float64 of shape \(3, 5\)"),
+        ({"rows": np.zeros((3, 6), np.float32)}, "rows is float32"),
+        ({"iteration": np.full(4_000_000, 20)}, "iterations of too many players"),
+        ({"options": {"seconds": float("nan")}}, "nan seconds"),
+        ({"options": {"seconds": "1"}}, "seconds is '1'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_rows_that_are_not_those_of_the_run_are_refused(arrays, words, tmp_path, kuhn):
+    path, solver = tmp_path / "saved.npz", CFRPlusSolver(kuhn)
+    solver.run(20)
+    solver.save(path)
+    rewritten(path, **arrays)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=f"is not a checkpoint of spiel_cfrplus, or is damaged .*{words}"):
+        checkpoint.read_curve(path)
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()

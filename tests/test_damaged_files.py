@@ -8,9 +8,11 @@ import numpy as np
 import pyspiel
 import pytest
 
-from spiel_cfrplus import CFRPlusSolver, Solver, compile_game
+from spiel_cfrplus import CFRPlusSolver, Solver, checkpoint, compile_game
+from spiel_cfrplus.rows import Curve, Row
 
 KUHN = pyspiel.load_game("kuhn_poker")
+CURVE = Curve((Row(1, 0.1, 0.9, 0.45, 0.0, None), Row(2, 0.2, 0.5, 0.25, 0.1, 0.3)), 0.25)
 CASES_PER_KIND = 60
 NOT_A_CHECKPOINT = "is not a checkpoint of spiel_cfrplus, or is damaged ("
 NOT_A_WALK = "is not a walk that spiel_cfrplus kept, or is damaged ("
@@ -71,7 +73,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(kind, tmp_path, kuhn):
     solver = CFRPlusSolver(kuhn)
     solver.run(20)
     path = tmp_path / "solver.npz"
-    solver.save(path)
+    checkpoint.save(solver, path, CURVE)
     refused = 0
     for data in damaged_copies(path.read_bytes(), kind):
         path.write_bytes(data)
@@ -86,11 +88,12 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(kind, tmp_path, kuhn):
 def refusal(path, solver):
     """Why a checkpoint is refused; None if it is that of the solver, as only dates and the like were damaged."""
     try:
-        loaded = Solver.load(path, solver.game)
+        loaded, curve = Solver.load(path, solver.game), checkpoint.read_curve(path)
     except ValueError as error:
         return str(error)
     for name, expected in solver.self_play.remember().items():
         np.testing.assert_array_equal(loaded.self_play.remember()[name], expected)
+    assert curve == CURVE
     return None
 
 
