@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import functools
 import importlib
 import logging
 import os
@@ -124,6 +125,11 @@ def test_functions_that_their_name_does_not_identify_are_compiled_but_not_kept(c
     assert jit(double)(3) == 6
     double.__module__ = "spiel_cfrplus._kernels"
     assert jit(double)(3) == 6
+    double.__qualname__ = "double"
+    double.__module__ = "spiel_cfrplus.solvers"
+    assert jit(double)(3) == 6
+    double.__module__ = "my_kernels"
+    assert jit(double)(3) == 6
     assert not cache.exists()
 
 
@@ -208,8 +214,27 @@ def test_tuples_of_different_classes_and_arrays_of_different_layout_have_differe
     ]
     described = [_compilation._describe(numba.typeof(argument)) for argument in arguments]
     described += [_compilation._describe(numba.types.literal(value)) for value in (1, 2)]
+    described.append(_compilation._describe(numba.types.Array(numba.float64, 1, "C", aligned=False)))
     assert None not in described
     assert len(set(described)) == len(described)
+
+
+def test_a_kernel_compiled_to_return_another_type_has_another_file():
+    name = KernelCache("spiel_cfrplus._kernels.any")._file_name
+    signatures = [(numba.int64,), numba.int64(numba.int64), numba.float64(numba.int64), (numba.float64,)]
+    assert len({name(signature) for signature in signatures}) == len(signatures)
+
+
+def test_code_that_refers_to_an_address_of_its_process_is_not_kept(cache):
+    table = np.tile(np.arange(10.0), 100_000)  # so large that Numba refers to it where it lies
+
+    @numba.njit
+    def look_up(i):
+        return table[i]
+
+    look_up._cache = KernelCache("spiel_cfrplus._kernels.look_up")
+    assert look_up(3) == 3.0
+    assert files_in(cache) == []
 
 
 def test_a_second_start_compiles_nothing():
@@ -360,11 +385,16 @@ command_line.main()
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
 def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason, cache, monkeypatch, caplog):
+    tried = []
+
     def refuse(path):
+        tried.append(path)
         raise OSError(reason, os.strerror(reason), str(path))
 
     monkeypatch.setattr(_kernel_files, "whole_file", refuse)
+    monkeypatch.setattr(_compilation, "kernel_files", functools.cache(KernelFiles))
     assert normalized() == normalized() == 0
+    assert len(tried) == 1
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert os.strerror(reason) in record.getMessage()
