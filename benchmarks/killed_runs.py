@@ -41,6 +41,7 @@ def run_until_done(path: pathlib.Path, args: argparse.Namespace, draws: random.R
     number = getattr(signal, f"SIG{args.signal}")
     expected = {"KILL": -number}.get(args.signal, 128 + number)
     for _ in range(args.most_stops):
+        started_at = time.time()
         process = subprocess.Popen(command(path, args), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             _, errors = process.communicate(timeout=draws.uniform(*args.after))
@@ -49,7 +50,7 @@ def run_until_done(path: pathlib.Path, args: argparse.Namespace, draws: random.R
             stopped_at = time.time()
             _, errors = process.communicate()
             seen["stops"] += 1
-            look_at_checkpoint(path, stopped_at, seen)
+            look_at_checkpoint(path, started_at, stopped_at, seen)
             if process.returncode not in (expected, 0, -number):
                 seen[f"exit code {process.returncode}: {errors[-200:]}"] += 1
             seen["temporary files after a stop"] += len(list(path.parent.glob(".unfinished-*")))
@@ -59,15 +60,16 @@ def run_until_done(path: pathlib.Path, args: argparse.Namespace, draws: random.R
     return seen
 
 
-def look_at_checkpoint(path: pathlib.Path, stopped_at: float, seen: collections.Counter[str]) -> None:
-    """Reads what a stopped run has left."""
-    if not path.exists():
-        seen["stops before the first save"] += 1
+def look_at_checkpoint(path: pathlib.Path, started_at: float, stopped_at: float, seen: collections.Counter[str]) -> None:
+    """Reads what a stopped run has left; if it has saved, its work since then is lost."""
+    if path.exists():
+        try:
+            checkpoint.read_curve(path)
+        except ValueError:
+            seen["unreadable checkpoints"] += 1
+    if not path.exists() or path.stat().st_mtime < started_at:
+        seen["stops before the first save of a process"] += 1
         return
-    try:
-        checkpoint.read_curve(path)
-    except ValueError:
-        seen["unreadable checkpoints"] += 1
     age = round(1000 * (stopped_at - path.stat().st_mtime))
     seen["largest age of a checkpoint, ms"] = max(seen["largest age of a checkpoint, ms"], age)
 

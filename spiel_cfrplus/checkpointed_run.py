@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterator
 import pyspiel
 
 from spiel_cfrplus import checkpoint
-from spiel_cfrplus.convergence import convergence
+from spiel_cfrplus.convergence import convergence, measure, report_iterations
 from spiel_cfrplus.rows import NO_ROWS, Curve, Row
 from spiel_cfrplus.sequence_form import SequenceFormGame
 from spiel_cfrplus.solvers import Solver
@@ -97,8 +98,13 @@ class CheckpointedRun:
     ) -> Iterator[Row]:
         """Runs for `num_iterations` more, saves on the way, and yields the rows that are new.
 
+        A row that was due when the run was stopped comes first. With no iterations left that is the last row, if it is missing.
+
         Args, errors: see `convergence.convergence` and `checkpoint.save`.
         """
+        missing = self._missing_row(num_iterations, report_every)
+        if num_iterations == 0:
+            return self._kept(missing)
         rows = convergence(
             self.solver,
             num_iterations,
@@ -111,7 +117,14 @@ class CheckpointedRun:
             seconds_before=self._seconds,
             between_blocks=self._save_if_due,
         )
-        return self._kept(rows)
+        return self._kept(itertools.chain(missing, rows))
+
+    def _missing_row(self, num_iterations: int, report_every: int | None) -> Iterator[Row]:
+        """The row of the solver as it stands, if one is due but not kept: the run was stopped before it was measured."""
+        done = self.solver.iteration
+        last_row = self._rows[-1].iteration if self._rows else 0
+        if last_row < done == next(report_iterations(done - 1, done + num_iterations, report_every)):
+            yield measure(self.solver, self._seconds, self._last_iterate)
 
     def _kept(self, rows: Iterator[Row]) -> Iterator[Row]:
         self._started = time.perf_counter()

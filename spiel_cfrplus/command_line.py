@@ -606,11 +606,7 @@ def _rows(
     solver: solvers.Solver, kept: CheckpointedRun | None, checks: TheoryChecks | None, time_limit: float | None
 ) -> Iterable[Row]:
     """The rows that are still to come."""
-    num_iterations = (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration
-    if num_iterations <= 0:
-        if kept is not None and kept.curve.rows and kept.curve.rows[-1].iteration == solver.iteration:
-            return []
-        return [convergence.measure(solver, last_iterate=FLAGS.last_iterate)]
+    num_iterations = max(0, (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration)
     plain = functools.partial(convergence.convergence, solver, last_iterate=FLAGS.last_iterate)
     run: Callable[..., Iterator[Row]] = plain if kept is None else kept.convergence
     return run(

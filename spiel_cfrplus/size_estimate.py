@@ -41,9 +41,10 @@ LARGE_GAME = 1_000_000
 # Histories looked at in all: native games need some 5 microseconds for one, those in Python up to 50.
 _MOST_VISITS = 20_000
 
-# Peak memory while a game is compiled and solved; see benchmarks/large_games.py.
-_BYTES_PER_HISTORY, _BYTES_PER_HISTORY_AND_PLAYER = 45, 20
-_BYTES_PER_INFOSTATE = 300
+# Peak memory while a game is compiled and solved; see docs/large_games.md. Payoffs are kept for each player, with the sequences
+# of the others.
+_BYTES_PER_HISTORY, _BYTES_PER_HISTORY_AND_PLAYER, _BYTES_PER_HISTORY_AND_PAIR = 45, 20, 8
+_BYTES_PER_INFOSTATE = 360
 
 # A history that was reached: the state, and how many of its ply it stands for.
 _Probe = tuple[pyspiel.State, float]
@@ -73,7 +74,10 @@ class SizeEstimate:
     @property
     def least_bytes(self) -> float:
         """About what it takes to compile and solve the game if its infostates are few compared with its histories."""
-        return self.num_histories * (_BYTES_PER_HISTORY + self.num_players * _BYTES_PER_HISTORY_AND_PLAYER)
+        ordered_pairs = self.num_players * (self.num_players - 1)
+        return self.num_histories * (
+            _BYTES_PER_HISTORY + self.num_players * _BYTES_PER_HISTORY_AND_PLAYER + ordered_pairs * _BYTES_PER_HISTORY_AND_PAIR
+        )
 
     @property
     def most_bytes(self) -> float:

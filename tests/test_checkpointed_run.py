@@ -78,6 +78,26 @@ def test_ctrl_c_saves_the_last_iteration(tmp_path):
     assert Solver.load(tmp_path / "run.npz").iteration == solver.iteration > 50
 
 
+@pytest.mark.parametrize("left", [30, 0])
+def test_a_row_that_was_due_when_the_run_was_stopped_is_not_missing_afterwards(left, tmp_path):
+    solver = CFRPlusSolver(KUHN)
+
+    def run_and_interrupt(num_iterations):
+        solver.run(num_iterations)
+        if solver.iteration == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(CheckpointedRun(solver, tmp_path / "run.npz").convergence(50, run=run_and_interrupt))
+    assert [row.iteration for row in read_curve(tmp_path / "run.npz").rows] == [1, 2, 5, 10]
+    resumed = CheckpointedRun.resume(tmp_path / "run.npz")
+    assert [row.iteration for row in resumed.convergence(left)] == [20, 50][: 1 + (left > 0)]
+    assert [row.iteration for row in read_curve(tmp_path / "run.npz").rows][:5] == [1, 2, 5, 10, 20]
+    seconds = [row.seconds for row in resumed.curve.rows]
+    assert seconds == sorted(seconds)
+    assert list(CheckpointedRun.resume(tmp_path / "run.npz").convergence(0)) == []
+
+
 def test_what_is_saved_already_is_not_saved_again(tmp_path):
     run = CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz")
     list(run.convergence(10))

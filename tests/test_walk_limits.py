@@ -87,7 +87,7 @@ def test_limits_that_make_no_sense_are_refused(limit):
 def small_machine(monkeypatch):
     """Where Leduc poker is a large game that does not fit."""
     monkeypatch.setattr(size_estimate, "LARGE_GAME", 5000)
-    monkeypatch.setattr(size_estimate, "available_bytes", lambda: 500_000)
+    monkeypatch.setattr(size_estimate, "available_bytes", lambda: 600_000)
 
 
 @pytest.mark.parametrize("options", [{}, {"processes": 2}])
