@@ -4,8 +4,9 @@ A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. 
 game, of which it knows the string, the number of histories and a fingerprint.
 
 A checkpoint may come from somebody else. Reading one executes nothing that it contains, and allocates no more than the file and
-its game ask for. Without `game=` the game is loaded by the saved string, if this is short and names no file, and its walk ends
-at the saved number of histories. Pass `game=`, or `max_histories=`, if that number is not to be trusted.
+its game ask for. Without `game=` the game is loaded by the saved string. The string must be short and name no file; with
+parameters it is tried first, see `game_trial`. The walk ends at the saved number of histories. Pass `game=`, or
+`max_histories=`, if that number is not to be trusted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from spiel_cfrplus._files import whole_file
 from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.averaging import Averaging
 from spiel_cfrplus.game_checks import names_of_files
+from spiel_cfrplus.game_trial import fault_of
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     LocalRule,
@@ -299,5 +301,8 @@ def _problem_with(game_string: str) -> str | None:
             parameters = pyspiel.game_parameters_from_string(game_string)
     except (pyspiel.SpielError, RuntimeError, ValueError):
         return "cannot be parsed"
-    files = names_of_files(parameters)
-    return f"is read from {', '.join(map(repr, files))}" if files else None
+    if files := names_of_files(parameters):
+        return f"is read from {', '.join(map(repr, files))}"
+    # With parameters that make no sense OpenSpiel may end the process or take all memory.
+    fault = fault_of(lambda: pyspiel.load_game(game_string)) if len(parameters) > 1 else None
+    return fault and f"fails when it is tried ({fault})"

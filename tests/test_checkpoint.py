@@ -320,8 +320,9 @@ def test_the_caller_may_limit_the_walk(tmp_path):
         ("no_such_game", "cannot"),
         ("kuhn_poker(players=99)", "cannot"),
         ("kuhn_poker(", "cannot"),
+        ("hex(board_size=100000)", "fails when it is tried .*more than 2 GB"),
     ],
-    ids=["long", "deep", "open", "spaces", "empty", "unknown", "players", "cut"],
+    ids=["long", "deep", "open", "spaces", "empty", "unknown", "players", "cut", "large"],
 )
 def test_a_string_that_is_no_game_is_refused_in_one_short_line(game, words, tmp_path):
     path = saved_for(game, tmp_path / "saved.npz")
