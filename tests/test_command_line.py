@@ -271,7 +271,8 @@ def start(*flags, **options):
 
 
 def wait_for(path, process):
-    while not path.exists():
+    """Waits until there is a checkpoint; before, an empty file shows for a moment that one can be written."""
+    while not any(file.stat().st_size for file in path.parent.glob(path.name)):
         assert process.poll() is None
         time.sleep(0.05)
 
@@ -287,8 +288,9 @@ def test_a_signal_saves_the_last_iteration_draws_and_leaves_cleanly(number, tmp_
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    (iteration,) = re.fullmatch(STOPS[number] + r" at iteration (\d+)\n", errors).groups()
-    assert Solver.load(checkpoint).iteration == int(iteration)
+    heard = re.fullmatch(STOPS[number] + r" at iteration (\d+)\n", errors)
+    assert heard, errors
+    assert Solver.load(checkpoint).iteration == int(heard.group(1))
     assert [row.iteration for row in read_curve(checkpoint).rows] == [
         int(line.split()[0]) for line in output.splitlines() if re.fullmatch(r"[-\d.e+ ]+", line)
     ]
