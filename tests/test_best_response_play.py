@@ -61,3 +61,10 @@ def test_what_it_cannot_do_is_refused():
         CFRBRSolver(games.biased_rock_paper_scissors()).save("never_written.npz")
     with pytest.raises(TypeError, match=r"cannot load a CFRBRSolver, only .*; unpickle it instead"):
         CFRBRSolver.load("never_written.npz")
+
+
+def test_iterations_are_counted_from_zero():
+    solver = CFRBRSolver(KUHN, averaging=Averaging(1))
+    assert solver.iteration == 0
+    solver.run(3)
+    assert solver.iteration == 3

@@ -289,3 +289,8 @@ def test_games_with_other_payoffs_have_different_fingerprints(field, kuhn):
 
 def test_equal_games_have_equal_fingerprints(kuhn):
     assert compile_game(pyspiel.load_game("kuhn_poker(players=2)")).fingerprint == kuhn.fingerprint
+
+
+def test_empty_sequences_have_no_action(kuhn):
+    assert [treeplex.actions[0] for treeplex in kuhn.treeplexes] == [-1, -1]
+    assert all(treeplex.actions[1:].tolist() == 6 * [0, 1] for treeplex in kuhn.treeplexes)

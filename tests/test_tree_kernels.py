@@ -62,3 +62,64 @@ def test_add_runs_removes_what_is_rounding_and_nothing_else(unit):
     _tree_kernels.add_runs(np.arange(6), np.array([0, 3, 6]), np.ones(6), tenths, sums)
     assert sums[0, 0] == 0
     assert sums[1, 0] == pytest.approx(3e-13 * unit, rel=1e-2)
+
+
+def tree_of_size(rng, size):
+    """(parent of each node, ancestors of each node, itself last) of a random tree."""
+    children = random_tree(rng, size)
+    parent = np.full(size, -1, np.int32)
+    for node, below in children.items():
+        parent[below] = node
+    paths = {0: [0]}
+    for node in range(1, size):
+        paths[node] = [*paths[parent[node]], node]
+    return parent, paths
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_go_up_and_down_the_tree(seed):
+    rng = np.random.default_rng(seed)
+    parent, paths = tree_of_size(rng, 40)
+    steps = rng.integers(1, 100, 40)
+    upwards, downwards = steps.copy(), steps.copy()
+    _tree_kernels.add_to_parents(parent, upwards)
+    _tree_kernels.add_parents(parent, downwards)
+    assert upwards.tolist() == [sum(steps[n] for n in range(40) if node in paths[n]) for node in range(40)]
+    assert downwards.tolist() == [sum(steps[n] for n in paths[node]) for node in range(40)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_reach_is_the_product_along_the_path(seed):
+    rng = np.random.default_rng(seed)
+    parent, paths = tree_of_size(rng, 40)
+    probability, reach = np.append(1.0, rng.random(39)), np.full(40, np.nan)
+    _tree_kernels.chance_reach(parent, probability, reach)
+    np.testing.assert_allclose(reach, [math.prod(probability[paths[node]]) for node in range(40)], rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_repeated_infostate_is_the_first_with_an_ancestor_in_it(seed):
+    rng = np.random.default_rng(seed)
+    _, paths = tree_of_size(rng, 30)
+    infostate = rng.integers(-1, 40, 30).astype(np.int32)
+    subtree_end = np.array([1 + max(n for n in range(30) if node in paths[n]) for node in range(30)])
+    repeated = [n for n in range(30) if infostate[n] >= 0 and infostate[n] in infostate[paths[n][:-1]]]
+    found = _tree_kernels.find_repeated_infostate(infostate, subtree_end, np.full(40, -1))
+    assert found == min(repeated, default=-1)
+
+
+def test_an_infostate_that_comes_again_beside_itself_is_not_repeated():
+    # 0 is the parent of 1 and 2, which share an infostate; in the second tree 1 is the parent of 2, and 0 is in it as well.
+    for infostate, subtree_end, expected in [([0, 1, 1], [3, 2, 3], -1), ([0, 1, 1], [3, 3, 3], 2), ([1, 1, 1], [3, 2, 3], 1)]:
+        latest = np.full(2, -1)
+        assert _tree_kernels.find_repeated_infostate(np.array(infostate, np.int32), np.array(subtree_end), latest) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_placing_by_keys_is_a_stable_sort(seed):
+    rng = np.random.default_rng(seed)
+    order, keys = rng.permutation(50).astype(np.uint32), rng.integers(0, 6, 50).astype(np.uint32)
+    counts = np.bincount(keys, minlength=6)
+    placed = np.full(50, 99, np.uint32)
+    _tree_kernels.place_in_order(keys, order, np.cumsum(counts) - counts, placed)
+    assert placed.tolist() == sorted(order.tolist(), key=lambda row: keys[row])
