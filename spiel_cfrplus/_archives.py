@@ -14,7 +14,6 @@ import json
 import math
 import os
 import stat
-import textwrap
 import zipfile
 from collections.abc import Iterator, Mapping
 from typing import IO, Any, NamedTuple
@@ -31,11 +30,17 @@ _LONGEST_TEXT = 1 << 20
 _LONGEST_REASON = 200
 
 
+def shortened(text: str) -> str:
+    """The text as a line of at most `_LONGEST_REASON` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_REASON else f"{line[: _LONGEST_REASON - 4]} ..."
+
+
 class DamagedError(ValueError):
     """A file is not what it is read as; the message is the reason, one short line."""
 
     def __init__(self, reason: object):
-        super().__init__(textwrap.shorten(str(reason), _LONGEST_REASON, placeholder=" ..."))
+        super().__init__(shortened(str(reason)))
 
 
 class Header(NamedTuple):
