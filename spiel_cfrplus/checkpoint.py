@@ -17,14 +17,13 @@ import importlib
 import json
 import math
 import os
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus._archives import Archive, DamagedError, open_archive
+from spiel_cfrplus._archives import Archive, DamagedError, open_archive, shortened
 from spiel_cfrplus._files import whole_file
 from spiel_cfrplus._upstream import silent_stderr
 from spiel_cfrplus.averaging import Averaging
@@ -142,7 +141,7 @@ def load(
     game = compile_game(game, max_histories=max_histories)
     if game.fingerprint != options["fingerprint"]:
         raise ValueError(
-            f"{path} was saved for another game, {_shortened(options['description'])}, than {game.description}: their "
+            f"{path} was saved for another game, {shortened(options['description'])}, than {game.description}: their "
             "infostates or payoffs differ. Pass the game it was saved for as game="
         )
     solver = solver_type(
@@ -278,11 +277,7 @@ def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
                 return pyspiel.load_game(game_string)
         except (pyspiel.SpielError, RuntimeError, ValueError):
             problem = "pyspiel.load_game cannot load"
-    raise ValueError(f"{path} was saved for {_shortened(game_string)!r}, which {problem}; pass it as game=")
-
-
-def _shortened(text: str) -> str:
-    return textwrap.shorten(text, 200, placeholder=" ...")
+    raise ValueError(f"{path} was saved for {shortened(game_string)!r}, which {problem}; pass it as game=")
 
 
 def _printable(text: str) -> str:
