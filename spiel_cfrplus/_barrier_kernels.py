@@ -118,13 +118,15 @@ def place_of_lock(member: int) -> int:
 
 @jit
 def arrive(barrier, num_members):
-    """Whether all others of the team have arrived."""
-    return atomic_add(barrier, _ARRIVALS, 1) % num_members == num_members - 1
+    """Whether all others of the team have arrived; always so in a team of one, for which the barrier may be empty."""
+    return num_members == 1 or atomic_add(barrier, _ARRIVALS, 1) % num_members == num_members - 1
 
 
 @jit
 def let_go(barrier, num_members):
     """Ends the round; the last one to arrive calls this."""
+    if num_members == 1:
+        return
     atomic_add(barrier, ROUND, 1)
     for member in range(num_members):
         place = _FIRST_MEMBER + _LINE * member

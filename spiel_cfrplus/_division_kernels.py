@@ -1,6 +1,6 @@
 """The compiled parts of `division`: what belongs together in a part, and the iterations with several threads."""
 
-from spiel_cfrplus._barrier_kernels import MOST_SPINS, ROUND, arrive, atomic_load, let_go, wait
+from spiel_cfrplus._barrier_kernels import MOST_SPINS, arrive, let_go, wait
 from spiel_cfrplus._compilation import jit
 from spiel_cfrplus._kernels import average_strategy, is_lasting, learn, payoff_gradient, sequence_form
 
@@ -72,13 +72,13 @@ def self_play_in_parts(
     Args:
       treeplexes, payoffs, learner: of a game with trunks and parts as players, see `division`.
       num_parts: of each player.
-      barrier: int64, see `_barrier_kernels`.
+      barrier: int64, see `_barrier_kernels`; not yet used.
       member, num_members: the number of this thread, and how many there are.
       alternating, predictive, first_averaged, discounts, weights: see `self_play`.
     """
     num_players = first_averaged.size
     together = 1 if alternating else num_players
-    this_round, spins = atomic_load(barrier, ROUND), MOST_SPINS
+    this_round, spins = 0, MOST_SPINS
     for t in range(weights.size):
         lasting = is_lasting(predictive, discounts, t)
         for first in range(0, num_players, together):

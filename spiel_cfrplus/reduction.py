@@ -202,7 +202,8 @@ def _refine(treeplexes: _kernels.TreeplexArrays, payoffs: _kernels.PayoffArrays)
             _kernels.payoff_gradient(treeplexes, payoffs, player, reach, gradient)
             _kernels.payoff_gradient(treeplexes, magnitudes, player, reach, magnitude)
         labels = _label_runs(colour, gradient, _ROUNDING * magnitude)
-        _reduction_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
+        with np.errstate(over="ignore"):  # hashes wrap around, which NumPy reports where Numba is turned off
+            _reduction_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
         hashes, colour = np.unique(sequences, return_inverse=True)
         if num_sequences > _MANY_SEQUENCES and len(hashes) > _MOST_COLOURS * num_sequences:
             return np.arange(num_infostates), np.arange(num_sequences)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numba
 import numpy as np
 
 from spiel_cfrplus import _division_kernels, _kernels
@@ -274,7 +275,8 @@ class CompiledSelfPlay:
                 weights,
             )
 
-        if work < _LEAST_WORK_OF_TEAM:
+        # Where Numba compiles nothing, there are no atomic operations for a barrier.
+        if work < _LEAST_WORK_OF_TEAM or vars(numba.config)["DISABLE_JIT"]:
             run_member(0, Barrier(0).values, 1, discounts, weights)
         else:
             run_member(0, Barrier(0).values, 1, discounts[:0], weights[:0])  # compiles

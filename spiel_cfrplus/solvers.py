@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 # With fewer steps in an iteration (see `work_of_iteration`) the removal of forced moves saves no time that matters.
 _LEAST_WORK = 5_000
+# Their averaging weights are summed one by one, which takes some ten seconds for so many.
+_MOST_ITERATIONS_OF_WARM_START = 10**9
 
 
 class Solver:
@@ -141,15 +143,16 @@ class Solver:
 
         Args:
           policy: anything that `policy_reading.read_policy` understands.
-          weight: a number of iterations.
+          weight: a number of iterations, at most 10**9.
 
         Raises:
           TypeError: `weight` is not an integer, or `policy` is no policy; or the minimisers are Python objects, of which nobody
             knows what they would have learned.
-          ValueError: `weight` is negative, iterations have been done, or see `read_policy` and `warm_start.experience`; nothing
-            is changed.
+          ValueError: `weight` is negative or too large, iterations have been done, or see `read_policy` and
+            `warm_start.experience`; nothing is changed.
         """
-        weight, profile = checked_count(weight), read_policy(self.game, policy)
+        weight = checked_count(weight, "iterations of a warm start", most=_MOST_ITERATIONS_OF_WARM_START)
+        profile = read_policy(self.game, policy)
         if not isinstance(self.self_play, CompiledSelfPlay):
             raise TypeError(f"cannot warm-start {self.algorithm}, only solvers that are compiled as a whole")
         if self.iteration > 0:

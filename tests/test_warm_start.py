@@ -384,6 +384,14 @@ def test_only_new_solvers_are_started(kuhn):
     assert np.array_equal(solver.average_profile().probabilities, before)
 
 
+@pytest.mark.parametrize("weight", [10**9 + 1, 2**62])
+def test_weights_whose_sum_would_take_minutes_or_years_are_refused(weight, kuhn):
+    solver = CFRPlusSolver(kuhn)
+    with pytest.raises(ValueError, match="the number of iterations of a warm start must be at most 1000000000, got"):
+        solver.warm_start(StrategyProfile.uniform(kuhn), weight)
+    assert solver.iteration == 0
+
+
 def test_learners_of_ones_own_are_refused(kuhn):
     solver = LearningSolver(kuhn, LEARNERS["cfr+"])
     with pytest.raises(TypeError, match=mentions("cannot warm-start cfr+", "compiled as a whole")):
