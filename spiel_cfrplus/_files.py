@@ -36,9 +36,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Raises:
       OSError: the file cannot be written.
     """
-    path = _target(path)
+    name, path = path, _target(path)
     remove_unfinished(path)
-    with contextlib.ExitStack() as undo:
+    with _named_in_errors(name), contextlib.ExitStack() as undo:
         with _temporary_file(path) as file:
             temporary = pathlib.Path(file.name)
             undo.callback(temporary.unlink, missing_ok=True)
@@ -49,6 +49,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
                 os.replace(temporary, path)
         if fcntl is None:  # Windows renames closed files only
             os.replace(temporary, path)
+
+
+@contextlib.contextmanager
+def _named_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)
+        raise
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

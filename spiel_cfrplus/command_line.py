@@ -297,10 +297,15 @@ def _averaging(learner: learners.Learner) -> averaging.Averaging:
     power = learner.averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
     try:
         average = averaging.Averaging(power, FLAGS.averaging, FLAGS.averaging_delay)
-        average.weights(np.array([FLAGS.iterations or _DEFAULT_ITERATIONS]))
+        average.weights(np.array([_num_iterations()]))
         return average
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _num_iterations() -> int:
+    """How many iterations a run has in all."""
+    return FLAGS.iterations or _DEFAULT_ITERATIONS
 
 
 def _alternating() -> bool:
@@ -477,6 +482,9 @@ def _make_solver(
     except ValueError as error:
         raise UsageError(str(error)) from error
     print(f"resumed from {FLAGS.checkpoint} at iteration {solver.iteration}")
+    if solver.iteration > _num_iterations():
+        past = f"past --iterations={_num_iterations()}"
+        print(f"note: {FLAGS.checkpoint} is already at iteration {solver.iteration}, {past}", file=sys.stderr)
     return solver
 
 
@@ -606,7 +614,7 @@ def _rows(
     solver: solvers.Solver, kept: CheckpointedRun | None, checks: TheoryChecks | None, time_limit: float | None
 ) -> Iterable[Row]:
     """The rows that are still to come."""
-    num_iterations = max(0, (FLAGS.iterations or _DEFAULT_ITERATIONS) - solver.iteration)
+    num_iterations = max(0, _num_iterations() - solver.iteration)
     plain = functools.partial(convergence.convergence, solver, last_iterate=FLAGS.last_iterate)
     run: Callable[..., Iterator[Row]] = plain if kept is None else kept.convergence
     return run(

@@ -18,8 +18,9 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import cfr_br, exploitability
 
-from spiel_cfrplus import Solver
-from spiel_cfrplus.checkpoint import read_curve
+from spiel_cfrplus import CFRPlusSolver, Solver
+from spiel_cfrplus.checkpoint import read_curve, save
+from spiel_cfrplus.rows import Curve
 
 ROOT = pathlib.Path(__file__).parent.parent
 
@@ -387,6 +388,17 @@ def test_the_seconds_of_a_resumed_run_go_on(tmp_path):
     resumed = run(checkpoint, "--iterations=200000000", "--time_limit=1.5", "--noverify")
     assert rows(resumed)[: len(rows(first))] == rows(first)
     assert rows(resumed)[-1][1] >= rows(first)[-1][1] + 0.2
+
+
+def test_a_checkpoint_past_the_iterations_goes_on_from_its_seconds_and_a_note_says_so(tmp_path):
+    solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
+    solver.run(30)
+    save(solver, tmp_path / "solver.npz", Curve(seconds=7.25))
+    flags = f"--checkpoint={tmp_path / 'solver.npz'}", "--noverify"
+    result = run(*flags, "--iterations=20")
+    assert result.stderr == f"note: {tmp_path / 'solver.npz'} is already at iteration 30, past --iterations=20\n"
+    assert [row[:2] for row in rows(result)] == [[30, pytest.approx(7.25, abs=0.5)]]
+    assert run(*flags, "--iterations=30").stderr == ""
 
 
 def test_a_resumed_run_is_drawn_from_its_beginning(tmp_path):

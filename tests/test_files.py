@@ -1,6 +1,8 @@
 """Files that are written whole or not at all, and what killed writers leave behind."""
 
+import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,3 +90,21 @@ def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="on purpose"), _files.whole_file(tmp_path / "target") as file:
         raise RuntimeError("on purpose")
     assert os.listdir(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "I/O error")])
+def test_errors_that_name_no_file_name_the_target(error, tmp_path):
+    with (
+        pytest.raises(OSError, match=re.escape(f"{error.strerror}: '{tmp_path / 'target'}'")),
+        _files.whole_file(tmp_path / "target"),
+    ):
+        raise error
+    assert os.listdir(tmp_path) == []
+
+
+def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tmp_path):
+    for error in (OSError(errno.EACCES, "Permission denied", "another"), TimeoutError("took too long")):
+        before = str(error)
+        with pytest.raises(type(error)) as raised, _files.whole_file(tmp_path / "target"):
+            raise error
+        assert str(raised.value) == before
