@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
     from spiel_cfrplus.locking import LockedGame, lock
     from spiel_cfrplus.policies import StrategyProfile
-    from spiel_cfrplus.policy_reading import read_policy
-    from spiel_cfrplus.roots import players_reach
+    from spiel_cfrplus.policy_reading import players_reach, read_policy
     from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.solvers import (
         ALGORITHMS,
@@ -84,7 +83,6 @@ _MODULES = (
     "locking",
     "policies",
     "policy_reading",
-    "roots",
     "sequence_form",
     "solvers",
     "treeplex",

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-6
 # Sums of probabilities that are computed, such as n times 1 / n, differ from 1 by less.
 _ROUNDING = 1e-12
+# OpenSpiel has actions of 64 bits; negative ones stand for none.
+_MOST_ACTIONS = 2**63
 
 
 def at(state: pyspiel.State) -> str:
@@ -40,7 +42,8 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
     """The (action, probability) pairs of a chance state.
 
     Raises:
-      ValueError: they are no such pairs, there are none, two have the same action, or the probabilities are not a distribution.
+      ValueError: they are no such pairs, there are none, an action is no id, two have the same action, or the probabilities are not
+        a distribution.
     """
     outcomes = state.chance_outcomes()
     if not outcomes:
@@ -50,6 +53,12 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
         total = math.fsum(probabilities)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{at(state)} chance_outcomes() are {outcomes!r}, not (action, probability) pairs") from error
+    for action in actions:
+        if not (isinstance(action, int | np.integer) and 0 <= action < _MOST_ACTIONS):
+            raise ValueError(
+                f"{at(state)} the chance outcomes {outcomes} have the action {action!r}; an action is an integer "
+                "from 0 to 2**63 - 1"
+            )
     if len(set(actions)) < len(actions):
         raise ValueError(
             f"{at(state)} the chance outcomes {outcomes} have the same action twice, so only the first of them can be played; "
@@ -98,9 +107,15 @@ def normalized(tree: GameTree) -> GameTree:
         return tree
     first, total = list(tree.history_actions(int(tree.parent[children[starts[off[0]]]]))), float(sums[off[0]])
     warn(
-        f"{tree.game}, history {first}: the chance probabilities sum to {total}; they were divided by their sum here and at "
-        f"{len(off) - 1} other histories"
+        f"{tree.game}, history {first}: the chance probabilities sum to {total}; they were divided by their sum here"
+        f"{_at_others(len(off) - 1)}"
     )
     chance_probability = tree.chance_probability.copy()
     chance_probability[children] = probabilities / np.repeat(sums, stops - starts)
     return dataclasses.replace(tree, chance_probability=sealed(chance_probability))
+
+
+def _at_others(count: int) -> str:
+    if count == 0:
+        return ""
+    return " and at 1 other history" if count == 1 else f" and at {count} other histories"

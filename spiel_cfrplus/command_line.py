@@ -393,11 +393,7 @@ def _announce_size(game: pyspiel.Game, limits: WalkLimits) -> None:
     if size.num_histories < size_estimate.LARGE_GAME:
         return
     about = "about" if size.is_complete else "more than"
-    print(
-        f"{game}: {about} {size.num_histories:.2g} histories, which take {size.least_bytes / 1e9:.1f} to "
-        f"{size.most_bytes / 1e9:.1f} GB, depending on how many infostates they fall into (estimated)",
-        flush=True,
-    )
+    print(f"{game}: {about} {size.num_histories:.2g} histories, which take {size.memory} (estimated)", flush=True)
     available = size_estimate.available_bytes()
     if size.least_bytes > available:
         print(

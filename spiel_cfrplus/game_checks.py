@@ -116,6 +116,15 @@ def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
     return None
 
 
+def is_called_alike(game: pyspiel.Game, other: pyspiel.Game) -> bool:
+    """Whether two games have the same name and, with defaults filled in, the same parameters."""
+    return game is other or str(game) == str(other) or _name_and_parameters(game) == _name_and_parameters(other)
+
+
+def _name_and_parameters(game: pyspiel.Game) -> tuple[str, dict[str, Any]]:
+    return game.get_type().short_name, game.get_parameters()
+
+
 def _is_native(game: pyspiel.Game) -> bool:
     """Whether the game's rules are part of OpenSpiel's own library."""
     return type(game).__module__.partition(".")[0] == "pyspiel" and not isinstance(

@@ -32,6 +32,7 @@ import pyspiel
 from spiel_cfrplus import _tree_kernels
 from spiel_cfrplus._arrays import Immutable, frozen
 from spiel_cfrplus._counts import checked_player
+from spiel_cfrplus.game_checks import is_called_alike
 from spiel_cfrplus.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.replayed_states import ReplayedStates, RowState, are_deep, row_states
 from spiel_cfrplus.sequence_form import SequenceFormGame
@@ -101,8 +102,10 @@ class StrategyProfile(Immutable):
           player: whose; by default the player to move.
 
         Raises:
-          TypeError, ValueError: there is no such player, or the player has no such infostate in the game.
+          TypeError, ValueError: there is no such player, the player has no such infostate in the game, or the state is one of
+            another game.
         """
+        self.check_knows(state.get_game())
         player = self._checked_player(state.current_player() if player is None else player)
         treeplex, key = self.game.treeplexes[player], state.information_state_string(player)
         point = treeplex.decision_point_at.get(key)
@@ -111,6 +114,15 @@ class StrategyProfile(Immutable):
         sequences = treeplex.sequences(point)
         probabilities = self.of_player(player)[sequences].tolist()
         return dict(zip(treeplex.actions[sequences].tolist(), probabilities, strict=True))
+
+    def check_knows(self, game: pyspiel.Game) -> None:
+        """Refuses a game that is another one by its name and parameters.
+
+        Raises:
+          ValueError: it is.
+        """
+        if not is_called_alike(game, self.game.tree.game):
+            raise ValueError(f"this profile was made for another game, {self.game.description}, than {game}")
 
     def _checked_player(self, player: int) -> int:
         return checked_player(player, self.game.num_players, self.game.tree.game)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyspiel
 
+from spiel_cfrplus.chance import at
 from spiel_cfrplus.policies import PROBABILITY_TOLERANCE, StrategyProfile
+from spiel_cfrplus.roots import checked_roots, moves
 from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game
 
 if TYPE_CHECKING:
@@ -81,11 +83,7 @@ def _answers_from_table(policy: openspiel_policy.TabularPolicy, plain: type[open
 
 def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> np.ndarray:
     treeplex = game.treeplexes[player]
-    if len(policy.states_per_player) != game.num_players:
-        raise ValueError(
-            f"{game.tree.game} has {game.num_players} players, but the policy's table is one of a game with "
-            f"{len(policy.states_per_player)}; give a policy of this game"
-        )
+    _check_num_players(game.tree.game, policy)
     has_infostates = policy.game_type.provides_information_state_string
     keys = treeplex.infostate_keys if has_infostates else _table_keys(game, player, policy)
     try:
@@ -106,6 +104,14 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
         point, action = int(bad_points[0]), int(bad_actions[0])
         raise ValueError(_illegal(game, player, point, action, illegal[point, action]))
     return np.concatenate([[1.0], table[rows[points], actions]])
+
+
+def _check_num_players(game: pyspiel.Game, policy: openspiel_policy.TabularPolicy) -> None:
+    if len(policy.states_per_player) != game.num_players():
+        raise ValueError(
+            f"{game} has {game.num_players()} players, but the policy's table is one of a game with "
+            f"{len(policy.states_per_player)}; give a policy of this game"
+        )
 
 
 def _table_keys(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> list[str]:
@@ -194,6 +200,75 @@ def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, p
         if action not in legal and probability != 0:
             raise ValueError(_illegal(game, player, point, action, probability))
     probabilities[sequences.start : sequences.stop] = [by_action.get(action, 0.0) for action in legal]
+
+
+def players_reach(
+    states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
+) -> np.ndarray:
+    """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
+
+    Args:
+      states: one or k states of a game.
+      policy: a `StrategyProfile`, or a policy of OpenSpiel's; it is asked on the paths to the states only, so the whole game
+        may be too large for this package.
+
+    Raises:
+      TypeError: no such policy.
+      TypeError, ValueError: no states to start from, see `checked_roots`.
+      ValueError: a profile of another game, or a `TabularPolicy` of a game with another number of players; or, on a path, the
+        policy has no answer, or one that is not a distribution over the legal actions.
+    """
+    if not callable(getattr(policy, "action_probabilities", None)):
+        raise TypeError(f"expected a StrategyProfile or an OpenSpiel policy, got {policy!r}; see read_policy")
+    game, roots = checked_roots(states)
+    _check_belongs(policy, game)
+    reach = np.ones((len(roots), game.num_players()))
+    for row, history in enumerate(roots):
+        for state, action in moves(game, history):
+            if not state.is_chance_node():
+                reach[row, state.current_player()] *= _answer_at(state, policy).get(action, 0.0)
+    return reach
+
+
+def _check_belongs(policy: Any, game: pyspiel.Game) -> None:
+    """Refuses a policy that is known to be one of another game.
+
+    Raises:
+      ValueError: it is.
+    """
+    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+
+    if isinstance(policy, StrategyProfile):
+        policy.check_knows(game)
+    elif isinstance(policy, openspiel_policy.TabularPolicy):
+        _check_num_players(game, policy)
+
+
+def _answer_at(state: pyspiel.State, policy: Any) -> dict[int, float]:
+    """The distribution over actions that `policy` gives for a decision.
+
+    Raises:
+      ValueError: it gives none.
+    """
+    player = state.current_player()
+    # OpenSpiel's C++ policies do not take the player; its Python games may need it.
+    asked = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
+    nothing = f"{at(state)} the policy of player {player} has nothing for infostate {state.information_state_string(player)!r}"
+    try:
+        answer = policy.action_probabilities(*asked)
+    except (LookupError, pyspiel.SpielError) as error:
+        raise ValueError(f"{nothing} ({error!r})") from error
+    if not answer:  # what pyspiel.TabularPolicy says of infostates that it does not have
+        raise ValueError(nothing)
+    illegal = [action for action, probability in answer.items() if probability != 0 and action not in state.legal_actions()]
+    if illegal:
+        raise ValueError(f"{at(state)} the policy of player {player} plays the illegal action {illegal[0]}: {answer}")
+    total, least = sum(answer.values()), min(answer.values())
+    if not (abs(total - 1) <= PROBABILITY_TOLERANCE and least >= -PROBABILITY_TOLERANCE):
+        raise ValueError(
+            f"{at(state)} the policy of player {player} is not a probability distribution: {answer} sums to {total}"
+        )
+    return dict(answer)
 
 
 def _not_one_per_player(game: SequenceFormGame, num_policies: int) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +20,6 @@ import pyspiel
 
 from spiel_cfrplus.chance import at, chance_probability, checked_outcomes
 from spiel_cfrplus.game_checks import why_string_is_not_enough
-
-if TYPE_CHECKING:
-    from open_spiel.python import policy as openspiel_policy
-
-    from spiel_cfrplus.policies import StrategyProfile
 
 History = tuple[int, ...]
 
@@ -123,7 +117,7 @@ def root_distribution(game: pyspiel.Game, roots: Sequence[History], reach: npt.A
     """
     players = _checked_reach(game, len(roots), reach)
     largest = players.max(axis=0)
-    chance = [math.prod(chance_probability(*move) for move in _moves(game, z) if move[0].is_chance_node()) for z in roots]
+    chance = [math.prod(chance_probability(*move) for move in moves(game, z) if move[0].is_chance_node()) for z in roots]
     weights = np.array(chance) * np.prod(players / np.where(largest > 0, largest, 1), axis=1)
     if not weights.sum() > 0:
         raise ValueError(f"{game}: chance and the players together reach none of the roots {[list(root) for root in roots]}")
@@ -144,7 +138,7 @@ def _checked_reach(game: pyspiel.Game, num_roots: int, reach: npt.ArrayLike | No
     return players.reshape(shape)
 
 
-def _moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
+def moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
     """The states along `history`, each with the action taken there; the state is good until the next is asked for."""
     state = game.new_initial_state()
     for action in history:
@@ -154,34 +148,6 @@ def _moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State
 
 def infostates_before(game: pyspiel.Game, roots: Sequence[History]) -> set[tuple[int, str]]:
     """The infostates, (player, string), that players pass on the way to the roots."""
-    moves = (move for root in roots for move in _moves(game, root))
-    players = ((state, state.current_player()) for state, _ in moves if not state.is_chance_node())
+    states = (state for root in roots for state, _ in moves(game, root))
+    players = ((state, state.current_player()) for state in states if not state.is_chance_node())
     return {(player, state.information_state_string(player)) for state, player in players}
-
-
-def players_reach(
-    states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
-) -> np.ndarray:
-    """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
-
-    Args:
-      states: one or k states of a game.
-      policy: a `StrategyProfile`, or a policy of OpenSpiel's; it is asked on the paths to the states only, so the whole game
-        may be too large for this package.
-
-    Raises:
-      TypeError: no such policy.
-      TypeError, ValueError: no states to start from, see `checked_roots`; or the policy has no answer on a path.
-    """
-    if not callable(getattr(policy, "action_probabilities", None)):
-        raise TypeError(f"expected a StrategyProfile or an OpenSpiel policy, got {policy!r}; see read_policy")
-    game, roots = checked_roots(states)
-    reach = np.ones((len(roots), game.num_players()))
-    for row, history in enumerate(roots):
-        for state, action in _moves(game, history):
-            if not state.is_chance_node():
-                player = state.current_player()
-                # OpenSpiel's C++ policies do not take the player; its Python games may need it.
-                asked = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
-                reach[row, player] *= policy.action_probabilities(*asked).get(action, 0.0)
-    return reach

@@ -84,6 +84,12 @@ class SizeEstimate:
         """About what it takes if each decision is an infostate of its own, as in games of perfect information."""
         return self.least_bytes + self.num_decisions * (_BYTES_PER_INFOSTATE + self.key_bytes)
 
+    @property
+    def memory(self) -> str:
+        """The range of `least_bytes` to `most_bytes` in GB, or one figure where they are the same to a tenth of one."""
+        least, most = f"{self.least_bytes / 1e9:.1f}", f"{self.most_bytes / 1e9:.1f}"
+        return f"{least} GB" if least == most else f"{least} to {most} GB, depending on how many infostates they fall into"
+
 
 class LargeGameWarning(UserWarning):
     """A game will probably not fit into memory."""

@@ -100,11 +100,13 @@ def kept_tree(
     remove_unfinished(path)
     try:
         return _read(path, game, limits)
-    except FileNotFoundError:
-        pass
     except DamagedError as error:
         warnings.warn(f"{path} is not a walk that spiel_cfrplus kept, or is damaged ({error}); it is made anew", stacklevel=3)
         _make_way(path)
+    except (FileNotFoundError, NotADirectoryError):
+        if _leads_nowhere(path):
+            warnings.warn(f"{path} is a link to {os.readlink(path)}, whose folder is missing; it is made anew", stacklevel=3)
+            path.unlink()
     check_writable(path)
     record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
@@ -113,6 +115,11 @@ def kept_tree(
     except OSError as error:  # the disk may be full; no reason to lose the walk
         warnings.warn(f"{path} could not be written ({error})", stacklevel=3)
     return tree
+
+
+def _leads_nowhere(path: pathlib.Path) -> bool:
+    """Whether the path is a link and nothing can be written to where it leads."""
+    return path.is_symlink() and not pathlib.Path(os.path.realpath(path)).parent.is_dir()
 
 
 def _make_way(path: pathlib.Path) -> None:

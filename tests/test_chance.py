@@ -72,6 +72,17 @@ def test_chance_outcomes_that_are_no_pairs_are_refused(outcomes):
         GameTree.from_game(game)
 
 
+@pytest.mark.parametrize("action", [1.5, -1, "1", None, 2**63])
+def test_chance_actions_that_are_no_action_ids_are_refused(action):
+    ends = [Turn(0, "pick", {0: End([1, -1]), 1: End([0, 0])})] * 2
+    game = games.python_game("test_odd_outcomes", Chance([(0, 0.5), (action, 0.5)], ends), state=_OddOutcomes)
+    for use in (GameTree.from_game, estimate_size):
+        with pytest.raises(
+            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; an action is")
+        ):
+            use(game)
+
+
 def _matching(probabilities):
     """Player 0 bets on a hidden outcome and earns 10 for a hit: best to bet on the most probable one."""
     ends = [Turn(0, "bet", {a: End([10.0 * (a == i), -10.0 * (a == i)]) for a in range(3)}) for i in range(len(probabilities))]
@@ -84,6 +95,7 @@ def test_chance_probabilities_of_six_decimals_are_normalized_with_one_note():
     solver.run(10)
     assert len(notes) == 1
     assert notes[0].filename == __file__
+    assert str(notes[0].message).endswith("divided by their sum here")
     tree = solver.game.tree
     assert tree.chance_probability[tree.parent == 0].tolist() == [1 / 3] * 3
     assert solver.evaluate().values[0] == pytest.approx(10 / 3, abs=1e-15)

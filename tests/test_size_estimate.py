@@ -10,7 +10,7 @@ import pytest
 from games import GAMES
 
 from spiel_cfrplus import compile_game, size_estimate
-from spiel_cfrplus.size_estimate import estimate_size
+from spiel_cfrplus.size_estimate import SizeEstimate, estimate_size
 from spiel_cfrplus.walk_limits import MOST_HISTORIES
 
 # Kuhn and Leduc poker and tic-tac-toe were counted by a program that computed game values by linear programming, 617 by hand:
@@ -90,3 +90,15 @@ def test_memory_grows_with_infostates():
     assert estimate.most_bytes - estimate.least_bytes > 0.9 * 294778 * estimate.key_bytes
     assert estimate.key_bytes > 49  # an empty string
     assert 40 < estimate.least_bytes / estimate.num_histories < 200
+
+
+@pytest.mark.parametrize(
+    ("num_decisions", "words"),
+    [
+        (0, "10100.0 GB"),  # 45 bytes for a history, 20 for each of two players and 8 for each ordered pair of them
+        (1e9, "10100.0 to 10460.0 GB, depending on how many infostates they fall into"),
+    ],
+)
+def test_memory_is_a_range_only_where_its_ends_differ(num_decisions, words):
+    size = SizeEstimate(2, num_histories=1e11, num_decisions=num_decisions, key_bytes=0, is_complete=True)
+    assert size.memory == words

@@ -376,6 +376,72 @@ def test_reach_needs_a_policy_that_answers():
         players_reach(state, below)
 
 
+@pytest.mark.parametrize("make", [lambda profile: profile, StrategyProfile.to_tabular_policy], ids=["profile", "table"])
+def test_reach_is_refused_for_policies_of_games_with_other_players(make):
+    policy = make(StrategyProfile.uniform(compile_game(GAMES["kuhn_poker"]())))
+    state = after(GAMES["kuhn_poker_3p"](), 0, 1, 2, 0)
+    with pytest.raises(ValueError, match=mentions("kuhn_poker(players=3)", "game")):
+        players_reach(state, policy)
+
+
+def test_a_profile_answers_in_its_own_game_only():
+    # The two games have the same information-state strings at the first move.
+    small, large = (pyspiel.load_game(f"leduc_poker(players={players})") for players in (2, 3))
+    profile = StrategyProfile.uniform(compile_game(small, max_histories=20_000))
+    asked = after(large, 0, 1, 2)
+    with pytest.raises(ValueError, match=mentions("another game, leduc_poker(", "than leduc_poker(players=3)")):
+        profile.action_probabilities(asked)
+
+
+def test_a_profile_knows_its_game_by_parameters_that_are_written_out():
+    profile = StrategyProfile.uniform(compile_game(pyspiel.load_game("kuhn_poker")))
+    state = after(pyspiel.load_game("kuhn_poker(players=2)"), 0, 1, 0)
+    assert players_reach(state, profile).tolist() == [[0.5, 1.0]]
+
+
+class _Answer(UniformRandomPolicy):
+    """Says the same everywhere."""
+
+    def __init__(self, game, answer):
+        super().__init__(game)
+        self._answer = answer
+
+    def action_probabilities(self, state, player_id=None):
+        return self._answer
+
+
+def _without_root(as_table):
+    game = GAMES["kuhn_poker"]()
+    answers = StrategyProfile.uniform(compile_game(game)).to_dict()
+    del answers["0"]
+    if as_table:
+        return pyspiel.TabularPolicy(answers)
+    table = StrategyProfile.uniform(compile_game(game)).to_tabular_policy()
+    del table.state_lookup["0"]
+    return table
+
+
+@pytest.mark.parametrize("as_table", [True, False], ids=["pyspiel", "Python"])
+def test_reach_needs_every_infostate_on_the_path(as_table):
+    policy = _without_root(as_table)
+    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "history [0, 1]", "player 0 has nothing for infostate '0'")):
+        players_reach(after(GAMES["kuhn_poker"](), 0, 1, 0), policy)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({0: 0.5, 1: 0.4}, "is not a probability distribution"),
+        ({0: 1.5, 1: -0.5}, "is not a probability distribution"),
+        ({0: 0.5, 2: 0.5}, "plays the illegal action 2"),
+    ],
+)
+def test_reach_needs_a_distribution_over_the_legal_actions(answer, words):
+    game = GAMES["kuhn_poker"]()
+    with pytest.raises(ValueError, match=mentions("kuhn_poker(), history [0, 1]", "policy of player 0", words)):
+        players_reach(after(game, 0, 1, 0), _Answer(game, answer))
+
+
 _TWO_GAMES = """EFG 2 R "the same description" { "A" "B" } ""
 c "" 1 "" { "heads" 1/2 "tails" 1/2 } 0
 p "" 2 1 "second" { "a" "b" } 0

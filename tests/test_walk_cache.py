@@ -343,6 +343,16 @@ def test_a_folder_in_the_place_of_a_walk_keeps_what_it_holds(tmp_path):
     assert [found.read_text() for found in tmp_path.glob("*/somebody's")] == ["file"]
 
 
+@pytest.mark.parametrize("target", ["/nonexistent/walk.npz", f"{__file__}/walk.npz"])
+def test_a_link_into_a_folder_that_is_missing_is_made_anew(target, tmp_path):
+    path = kept(LEDUC, tmp_path)
+    good = contents(path)
+    path.unlink()
+    path.symlink_to(target)
+    check_made_anew(path, good, f"is a link to {target}")
+    assert not path.is_symlink()
+
+
 def test_a_walk_may_be_kept_elsewhere_by_a_link(tmp_path, no_walk):
     path = kept(LEDUC, tmp_path / "here")
     (tmp_path / "there").mkdir()
