@@ -21,6 +21,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfrplus._files import checked_path
+
 # More members than any of our files has.
 _MOST_MEMBERS = 64
 # Longest piece that is read at once, in bytes. The list of an archive's members is one piece, so this bounds it too.
@@ -159,8 +161,9 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     Raises:
       OSError: there is no such file, or it may not be read.
       DamagedError: it is no regular file or no archive of ours.
+      TypeError: not a path.
     """
-    with _open_regular_file(path) as file:
+    with _open_regular_file(checked_path(path)) as file:
         try:
             with zipfile.ZipFile(file) as members:
                 yield Archive(members, os.fstat(file.fileno()).st_size)
@@ -179,7 +182,7 @@ class _ShortReads(io.BufferedReader):
         return super().read(size)
 
 
-def _open_regular_file(path: str | os.PathLike[str]) -> _ShortReads:
+def _open_regular_file(path: str) -> _ShortReads:
     """Opens what is neither a directory nor a device, nor a pipe, whose end would be waited for."""
     try:
         is_regular = stat.S_ISREG(os.stat(path).st_mode)

@@ -17,7 +17,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 try:
     import fcntl
@@ -25,6 +25,21 @@ except ImportError:  # Windows, where an open file cannot be removed in the firs
     fcntl = None  # type: ignore[assignment]
 
 _ABANDONED_AFTER_SECONDS = 3600.0
+
+
+def checked_path(path: Any, name: str = "path") -> str:
+    """The path as a text.
+
+    Args:
+      path: what the user gave.
+      name: what the user knows it by.
+
+    Raises:
+      TypeError: neither a text nor a path.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise TypeError(f"{name} must be a str or a pathlib.Path, got {path!r}")
+    return os.fspath(path)
 
 
 @contextlib.contextmanager
@@ -35,6 +50,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Raises:
       OSError: the file cannot be written.
+      TypeError: not a path.
     """
     name, path = path, _target(path)
     remove_unfinished(path)
@@ -67,6 +83,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
     Raises:
       OSError: it cannot.
+      TypeError: not a path.
     """
     target = _target(path)
     remove_unfinished(path)
@@ -90,8 +107,9 @@ def _target(path: str | os.PathLike[str]) -> pathlib.Path:
 
     Raises:
       OSError: no such folder, a loop of links, or something that must not be replaced by a file, such as a device.
+      TypeError: not a path.
     """
-    target = pathlib.Path(os.path.realpath(path))
+    target = pathlib.Path(os.path.realpath(checked_path(path)))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     if target.exists() and not target.is_file():

@@ -42,8 +42,8 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
     """The (action, probability) pairs of a chance state.
 
     Raises:
-      ValueError: they are no such pairs, there are none, an action is no id, two have the same action, or the probabilities are not
-        a distribution.
+      ValueError: they are no such pairs, there are none, an action is no id, two have the same action, or the probabilities
+        are not a distribution.
     """
     outcomes = state.chance_outcomes()
     if not outcomes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
+import inspect
 import json
 import math
 import os
@@ -52,6 +53,8 @@ _OPTIONS: dict[str, type] = {
     "seconds": float,
     **dict.fromkeys(("averaging", "local_rule"), dict),
 }
+# What `load` gives to a solver with its game.
+_CONSTRUCTOR_OPTIONS = ("alternating", "averaging", "local_rule", "reduce", "exact_ties", "threads")
 _ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration", "rows"}
 _ARRAYS_OF_SOME = {"utility"}
 # Iterations are exact as float64 up to here; the fastest game takes decades to get there.
@@ -76,8 +79,36 @@ def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -
 
     Raises:
       OSError: the file cannot be written.
-      TypeError: the solver has an average or a local rule of its own, or its minimisers are Python objects; these could not be
-        restored.
+      TypeError: `path` is no path, or see `check_can_save`.
+    """
+    session = check_can_save(solver)
+    options = {
+        "format": FORMAT,
+        "solver": type(solver).__name__,
+        "algorithm": solver.algorithm,
+        "alternating": solver.alternating,
+        "reduced": session.reduction is not None,
+        "exact_ties": session.exact_ties,
+        "averaging": dataclasses.asdict(solver.averaging),
+        "local_rule": _described(session.local_rule),
+        "game": str(solver.game.tree.game),
+        "description": _printable(solver.game.description),
+        "num_histories": solver.game.tree.num_histories,
+        "fingerprint": solver.game.fingerprint,
+        "seconds": curve.seconds,
+        "last_iterate": curve.last_iterate,
+    }
+    arrays: dict[str, Any] = {**session.remember(), "rows": curve.to_array()}
+    with whole_file(path) as file:
+        np.savez(file, options=np.array(json.dumps(options)), **arrays)
+
+
+def check_can_save(solver: Solver) -> CompiledSelfPlay:
+    """Refuses solvers that could not be restored; returns the session of the others.
+
+    Raises:
+      TypeError: the solver has an average or a local rule of its own, its minimisers are Python objects, or `load` could not
+        call its constructor.
     """
     if not isinstance(solver.self_play, CompiledSelfPlay):
         remedy = "pickle this one instead" if solver.game.tree.can_be_pickled else "nor can its game be pickled"
@@ -87,25 +118,23 @@ def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -
     rule = solver.self_play.local_rule
     if type(rule) not in _RULES.values():
         raise TypeError(f"cannot save {rule!r}; only {', '.join(_RULES)} can be restored")
-    options = {
-        "format": FORMAT,
-        "solver": type(solver).__name__,
-        "algorithm": solver.algorithm,
-        "alternating": solver.alternating,
-        "reduced": solver.self_play.reduction is not None,
-        "exact_ties": solver.self_play.exact_ties,
-        "averaging": dataclasses.asdict(solver.averaging),
-        "local_rule": _described(rule),
-        "game": str(solver.game.tree.game),
-        "description": _printable(solver.game.description),
-        "num_histories": solver.game.tree.num_histories,
-        "fingerprint": solver.game.fingerprint,
-        "seconds": curve.seconds,
-        "last_iterate": curve.last_iterate,
-    }
-    arrays: dict[str, Any] = {**solver.self_play.remember(), "rows": curve.to_array()}
-    with whole_file(path) as file:
-        np.savez(file, options=np.array(json.dumps(options)), **arrays)
+    check_constructor(type(solver))
+    return solver.self_play
+
+
+def check_constructor(solver_type: type[Solver]) -> None:
+    """Refuses solvers whose constructor does not take what `load` gives it.
+
+    Raises:
+      TypeError: it does not.
+    """
+    try:
+        inspect.signature(solver_type).bind(None, **dict.fromkeys(_CONSTRUCTOR_OPTIONS))
+    except TypeError as error:
+        raise TypeError(
+            f"a {solver_type.__name__} can be neither saved nor loaded: its __init__ does not take the arguments of "
+            f"CompiledSolver ({error}); pickle it instead, or let __init__ take game and **options and pass them on"
+        ) from error
 
 
 def load(
@@ -128,14 +157,18 @@ def load(
 
     Raises:
       OSError: the file cannot be read.
+      TypeError: `path` is no path, or see `check_constructor`.
       ValueError: it is not a checkpoint, or of another algorithm or game; its game cannot be loaded by its string, or is larger
         than `max_histories`; or `threads` is not an integer of 1 or more.
     """
     options = read_options(path)
     solver_type = solver_types.get(options["algorithm"])
     if solver_type is None or solver_type.__name__ != options["solver"]:
-        expected = ", ".join(solver_type.__name__ for solver_type in solver_types.values())
-        raise ValueError(f"{path} was saved by a {options['solver']}, expected one of {expected}")
+        expected = [solver_type.__name__ for solver_type in solver_types.values()]
+        if options["solver"] in expected:
+            raise ValueError(_not_a_checkpoint(path, f"a {options['solver']} of the algorithm {options['algorithm']!r}"))
+        raise ValueError(f"{path} was saved by a {options['solver']}, expected one of {', '.join(expected)}")
+    check_constructor(solver_type)
     if game is None:
         game = _game_of(path, options, max_histories)
     game = compile_game(game, max_histories=max_histories)
@@ -224,7 +257,11 @@ def _open(path: str | os.PathLike[str]) -> Iterator[Archive]:
         with open_archive(path) as archive:
             yield archive
     except DamagedError as error:
-        raise ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({error})") from error
+        raise ValueError(_not_a_checkpoint(path, error)) from error
+
+
+def _not_a_checkpoint(path: str | os.PathLike[str], reason: object) -> str:
+    return f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({reason})"
 
 
 def local_rule(options: dict[str, Any]) -> LocalRule:

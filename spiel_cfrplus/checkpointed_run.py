@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator
 import pyspiel
 
 from spiel_cfrplus import checkpoint
+from spiel_cfrplus._counts import checked_number
+from spiel_cfrplus._files import check_writable
 from spiel_cfrplus.convergence import convergence, measure, report_iterations
 from spiel_cfrplus.rows import NO_ROWS, Curve, Row
 from spiel_cfrplus.sequence_form import SequenceFormGame
@@ -52,9 +54,15 @@ class CheckpointedRun:
           curve: the rows so far, for a solver that has iterated; whether rows are about current policies.
 
         Raises:
+          TypeError: `every` is not a number, `path` is no path, or `solver` is no solver that can be saved.
+          OSError: `path` cannot be written.
           ValueError: `every` is negative or NaN.
         """
-        if not every >= 0:
+        if not isinstance(solver, Solver):
+            raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {solver!r}")
+        checkpoint.check_can_save(solver)
+        check_writable(path)
+        if not checked_number(every, "every") >= 0:
             raise ValueError(f"every must be a number of seconds of 0 or more, got {every}")
         self.solver = solver
         self.path = path

@@ -31,6 +31,11 @@ def check_game(game: pyspiel.Game) -> None:
 
 
 def _check_game_type(game: pyspiel.Game) -> None:
+    if isinstance(game, pyspiel.State):
+        raise TypeError(
+            f"expected a pyspiel.Game, got a state ({type(game).__name__}) of {game.get_game()}; give its game, or compile "
+            "what is below it: compile_subgame(state)"
+        )
     if not isinstance(game, pyspiel.Game):
         raise TypeError(f"expected a pyspiel.Game, got {game!r}; load one with pyspiel.load_game(...)")
     game_type = game.get_type()

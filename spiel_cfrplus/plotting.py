@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from spiel_cfrplus._files import check_writable, whole_file
+from spiel_cfrplus._files import check_writable, checked_path, whole_file
 from spiel_cfrplus.convergence import Row
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def plot_convergence(runs: Mapping[str, Iterable[Row]], path: str | os.PathLike[
     Raises:
       ImportError: matplotlib is not installed.
       OSError: the file cannot be written.
+      TypeError: `runs` is no dictionary of rows, or `path` no path.
       ValueError: another ending; no runs, or one without rows; a NashConv that is negative or not finite.
     """
     file_format = _format_of(path)
@@ -58,6 +59,8 @@ def convergence_figure(runs: Mapping[str, Iterable[Row]], *, title: str | None =
 
     Args, errors: see `plot_convergence`.
     """
+    if not isinstance(runs, Mapping):
+        raise TypeError(f"runs must be a dictionary from names to rows, got {runs!r}")
     figure = _new_figure()
     rows_of = {name: _checked_rows(name, rows) for name, rows in runs.items()}
     if not rows_of:
@@ -88,7 +91,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
 
 
 def _format_of(path: str | os.PathLike[str]) -> str:
-    ending = os.path.splitext(path)[1][1:].lower()
+    ending = os.path.splitext(checked_path(path))[1][1:].lower()
     if ending not in FORMATS:
         raise ValueError(f"a picture's file name must end in one of .{', .'.join(FORMATS)}, got {os.fspath(path)!r}")
     return ending
@@ -106,10 +109,14 @@ def _new_figure() -> Figure:
 
 
 def _checked_rows(name: str, rows: Iterable[Row]) -> list[Row]:
+    if not isinstance(rows, Iterable):
+        raise TypeError(f"the run {name!r} must be rows, as convergence yields them, got {rows!r}")
     rows = list(rows)
     if not rows:
         raise ValueError(f"the run {name!r} has no rows")
     for row in rows:
+        if not isinstance(row, Row):
+            raise TypeError(f"the run {name!r} must be rows, as convergence yields them, got {row!r} among them")
         if not 0 <= row.nash_conv < math.inf:
             raise ValueError(f"NashConv must be finite and not negative, got {row.nash_conv} in run {name!r}")
     return rows

@@ -26,7 +26,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._archives import DamagedError, open_archive
-from spiel_cfrplus._files import check_writable, remove_unfinished, whole_file
+from spiel_cfrplus._files import check_writable, checked_path, remove_unfinished, whole_file
 from spiel_cfrplus.game_checks import all_parameters, check_game, why_string_is_not_enough
 from spiel_cfrplus.game_tree import GameTree
 from spiel_cfrplus.parallel_walk import walk_whole_game
@@ -84,10 +84,11 @@ def kept_tree(
 
     Raises:
       OSError: the directory cannot be made, read or written; this is found out before the walk.
+      TypeError: the directory is no path.
       ValueError: the directory has no name.
       MemoryError, TimeoutError, TypeError, ValueError: as for `GameTree.from_game`.
     """
-    if not os.fspath(directory):
+    if not checked_path(directory, "cache"):
         raise ValueError("cache needs the name of a directory")
     check_game(game)
     reason = why_string_is_not_enough(game)

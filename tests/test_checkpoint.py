@@ -134,6 +134,56 @@ def test_load_refuses_other_games_and_solvers(tmp_path):
         CFRSolver.load(path)
 
 
+def test_a_solver_with_the_algorithm_of_another_is_damaged(tmp_path):
+    path = tmp_path / "saved.npz"
+    CFRPlusSolver(KUHN).save(path)
+    for algorithm in ("cfr", "unknown"):
+        changed = rewritten(path, options={"algorithm": algorithm})
+        for solver_type in (CFRPlusSolver, Solver):
+            with pytest.raises(ValueError, match=f"or is damaged .a CFRPlusSolver of the algorithm '{algorithm}'"):
+                solver_type.load(changed)
+
+
+class _OwnConstructor(CFRPlusSolver):
+    def __init__(self, game):
+        super().__init__(game)
+
+
+class _OneMoreArgument(CFRPlusSolver):
+    def __init__(self, game, temperature, **options):
+        super().__init__(game, **options)
+        self.temperature = temperature
+
+
+class _PassedOn(CFRPlusSolver):
+    def __init__(self, game, **options):
+        super().__init__(game, **options)
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [(_OwnConstructor(KUHN), "unexpected keyword argument"), (_OneMoreArgument(KUHN, 1.0), "required argument: 'temperature'")],
+    ids=["own", "one more"],
+)
+def test_a_class_that_could_not_be_loaded_is_told_before_anything_is_saved(solver, words, tmp_path):
+    name, path = type(solver).__name__, tmp_path / "solver.npz"
+    refusal = games.mentions(f"a {name} can be neither saved nor loaded", words, "pickle it")
+    with pytest.raises(TypeError, match=refusal):
+        solver.save(path)
+    assert not path.exists()
+    CFRPlusSolver(KUHN).save(path)  # as earlier versions saved it
+    with pytest.raises(TypeError, match=refusal):
+        type(solver).load(rewritten(path, options={"solver": name}))
+
+
+def test_a_constructor_that_passes_its_options_on_is_loaded(tmp_path):
+    solver = _PassedOn(KUHN, alternating=False)
+    solver.run(3)
+    solver.save(tmp_path / "solver.npz")
+    loaded = _PassedOn.load(tmp_path / "solver.npz")
+    assert (type(loaded), loaded.iteration, loaded.alternating) == (_PassedOn, 3, False)
+
+
 def test_base_classes_load_any_compiled_solver_and_new_classes_their_own(tmp_path):
     class Mine(CFRPlusSolver):
         pass

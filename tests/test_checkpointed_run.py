@@ -9,8 +9,9 @@ import signal
 import numpy as np
 import pyspiel
 import pytest
+from games import mentions
 
-from spiel_cfrplus import CFRPlusSolver, Solver, checkpointed_run, stop_signals
+from spiel_cfrplus import CFRBRSolver, CFRPlusSolver, Solver, checkpointed_run, stop_signals
 from spiel_cfrplus.checkpoint import read_curve
 from spiel_cfrplus.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.convergence import convergence
@@ -115,6 +116,32 @@ def test_a_plain_save_has_no_rows(tmp_path):
 def test_intervals_that_make_no_sense_are_refused(every, tmp_path):
     with pytest.raises(ValueError, match="every must be a number of seconds of 0 or more"):
         CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz", every=every)
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        (KUHN, "expected a solver, such as CFRPlusSolver(game), got "),
+        (CFRBRSolver(KUHN), "cannot save cfr-br, only solvers that are compiled as a whole"),
+    ],
+    ids=["game", "cfr-br"],
+)
+def test_what_cannot_be_saved_is_refused_before_it_runs(solver, words, tmp_path):
+    with pytest.raises(TypeError, match=mentions(words)):
+        CheckpointedRun(solver, tmp_path / "run.npz")
+
+
+def test_a_path_that_cannot_be_written_is_refused_before_the_run(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "missing" / "run.npz")
+    CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interval_that_is_no_number_is_named(tmp_path):
+    for every in ("5", None):
+        with pytest.raises(TypeError, match=f"every must be a number, got {every!r}"):
+            CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz", every=every)
 
 
 def test_curves_survive_as_arrays():

@@ -33,10 +33,12 @@ from spiel_cfrplus import (
     tree_walk,
 )
 from spiel_cfrplus.best_response_play import BestResponsePlay
+from spiel_cfrplus.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.convergence import convergence
 from spiel_cfrplus.crosscheck import crosscheck
 from spiel_cfrplus.openspiel import cfr as openspiel_cfr
 from spiel_cfrplus.openspiel import cfr_br, discounted_cfr
+from spiel_cfrplus.plotting import plot_convergence
 from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching
 from spiel_cfrplus.solvers import CompiledSolver
 from spiel_cfrplus.theory import TheoryChecks
@@ -177,7 +179,6 @@ def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
     solver = CFRPlusSolver(kuhn)
     calls = [
         lambda: solver.run(number),
-        lambda: solver.warm_start(StrategyProfile.uniform(kuhn), number),
         lambda: convergence(solver, number),
         lambda: crosscheck("no game", "cfr", num_iterations=number),
         lambda: BestResponsePlay(kuhn, [CFR(treeplex) for treeplex in kuhn.treeplexes]).run(number),
@@ -187,6 +188,8 @@ def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
     for call in calls:
         with pytest.raises(TypeError, match=mentions("the number of iterations must be an integer", repr(number))):
             call()
+    with pytest.raises(TypeError, match=mentions("iterations of a warm start must be an integer", repr(number))):
+        solver.warm_start(StrategyProfile.uniform(kuhn), number)
     assert solver.iteration == 0
     if number is not None:
         with pytest.raises(TypeError, match=mentions("iterations between rows must be an integer", repr(number))):
@@ -201,7 +204,6 @@ def test_counts_beyond_what_compiled_code_counts_are_refused(number, kuhn):
     for call in (
         lambda: solver.run(number),
         lambda: convergence(solver, number),
-        lambda: solver.warm_start(StrategyProfile.uniform(kuhn), number),
         lambda: Averaging(delay=number),
     ):
         with pytest.raises(ValueError, match=rf"must be at most 2\*\*62, got {number}"):
@@ -395,3 +397,43 @@ def test_what_is_no_game_is_refused_by_every_solver():
         for wrong in (None, "kuhn_poker"):
             with pytest.raises(TypeError, match=mentions(f"expected a pyspiel.Game, got {wrong!r}; load one with")):
                 solver_type(wrong)
+
+
+def test_a_state_in_place_of_a_game_is_told_of_compile_subgame(kuhn):
+    state = kuhn.tree.game.new_initial_state()
+    for use in (CFRPlusSolver, compile_game, lambda wrong: evaluate(wrong, {})):
+        with pytest.raises(TypeError, match=mentions("got a state (", "of kuhn_poker()", "compile_subgame(state)")):
+            use(state)
+
+
+@pytest.mark.parametrize("path", [5, None, b"bytes", ["list"]], ids=repr)
+def test_what_is_no_path_is_named(path, kuhn):
+    rows = list(convergence(CFRSolver(kuhn), 1))
+    calls = {
+        "path": [
+            CFRPlusSolver(kuhn).save,
+            CFRPlusSolver.load,
+            CheckpointedRun.resume,
+            lambda wrong: CheckpointedRun(CFRPlusSolver(kuhn), wrong),
+            lambda wrong: plot_convergence({"cfr": rows}, wrong),
+        ],
+        "cache": [lambda wrong: compile_game(kuhn.tree.game, cache=wrong)] if path is not None else [],
+    }
+    for name, uses in calls.items():
+        for use in uses:
+            with pytest.raises(TypeError, match=mentions(f"{name} must be a str or a pathlib.Path, got {path!r}")):
+                use(path)
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ([1], "runs must be a dictionary from names to rows, got [1]"),
+        ({"cfr": 1}, "the run 'cfr' must be rows, as convergence yields them, got 1"),
+        ({"cfr": [1]}, "the run 'cfr' must be rows, as convergence yields them, got 1 among them"),
+    ],
+)
+def test_what_is_no_run_to_draw_is_named(runs, words, tmp_path):
+    with pytest.raises(TypeError, match=mentions(words)):
+        plot_convergence(runs, tmp_path / "picture.png")
+    assert list(tmp_path.iterdir()) == []
