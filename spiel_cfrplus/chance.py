@@ -31,6 +31,7 @@ _TOLERANCE = 1e-6
 _ROUNDING = 1e-12
 # OpenSpiel has actions of 64 bits; negative ones stand for none.
 _MOST_ACTIONS = 2**63
+_INTEGERS = (int, np.integer)
 
 
 def at(state: pyspiel.State) -> str:
@@ -53,12 +54,11 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
         total = math.fsum(probabilities)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{at(state)} chance_outcomes() are {outcomes!r}, not (action, probability) pairs") from error
-    for action in actions:
-        if not (isinstance(action, int | np.integer) and 0 <= action < _MOST_ACTIONS):
-            raise ValueError(
-                f"{at(state)} the chance outcomes {outcomes} have the action {action!r}; an action is an integer "
-                "from 0 to 2**63 - 1"
-            )
+    odd = [action for action in actions if not (isinstance(action, _INTEGERS) and 0 <= action < _MOST_ACTIONS)]
+    if odd:
+        raise ValueError(
+            f"{at(state)} the chance outcomes {outcomes} have the action {odd[0]!r}; actions are integers from 0 to 2**63 - 1"
+        )
     if len(set(actions)) < len(actions):
         raise ValueError(
             f"{at(state)} the chance outcomes {outcomes} have the same action twice, so only the first of them can be played; "

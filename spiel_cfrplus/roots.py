@@ -36,7 +36,7 @@ def actions_of(state: pyspiel.State) -> list[int]:
     """What leads from a state to its children, in the order of the walk.
 
     Raises:
-      ValueError: two are the same, or chance outcomes are not a distribution.
+      ValueError: two are the same, one is no action, or chance outcomes are not a distribution.
     """
     player = state.current_player()
     if player == pyspiel.PlayerId.CHANCE:
@@ -44,16 +44,23 @@ def actions_of(state: pyspiel.State) -> list[int]:
     if player < 0:
         return []
     actions = state.legal_actions()
-    check_distinct(state, player, actions)
+    check_legal_actions(state, player, actions)
     return actions
 
 
-def check_distinct(state: pyspiel.State, player: int, actions: list[int]) -> None:
-    """Refuses a list of legal actions that has one of them twice.
+def check_legal_actions(state: pyspiel.State, player: int, actions: list[int]) -> None:
+    """Refuses a list of legal actions that has one of them twice, or one that OpenSpiel does not play.
 
     Raises:
       ValueError: it has.
     """
+    for action in actions:
+        is_int64 = isinstance(action, int | np.integer) and -(2**63) <= action < 2**63
+        if not is_int64 or action == pyspiel.INVALID_ACTION:
+            raise ValueError(
+                f"{at(state)} player {player} has the legal actions {actions}, but {action!r} is no action; an action is an "
+                f"integer of 64 bits other than {pyspiel.INVALID_ACTION}"
+            )
     if len(set(actions)) < len(actions):
         raise ValueError(f"{at(state)} player {player} has the legal actions {actions}, one of them twice")
 

@@ -18,7 +18,7 @@ import pyspiel
 from spiel_cfrplus.chance import at, checked_outcomes
 from spiel_cfrplus.game_checks import no_information_states
 from spiel_cfrplus.progress import Advance, no_advance
-from spiel_cfrplus.roots import History, check_distinct, replay
+from spiel_cfrplus.roots import History, check_legal_actions, replay
 from spiel_cfrplus.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
 CHANCE = int(pyspiel.PlayerId.CHANCE)
@@ -242,7 +242,7 @@ class TreeWalk:
             raise ValueError(
                 f"{at(state)} information_state_string changes between two calls; it must be a function of the history"
             )
-        check_distinct(state, player, actions)
+        check_legal_actions(state, player, actions)
         if not actions:
             raise ValueError(
                 f"{at(state)} player {player} is to move but has no legal actions; choose other game parameters, or let the "

@@ -78,7 +78,7 @@ def test_chance_actions_that_are_no_action_ids_are_refused(action):
     game = games.python_game("test_odd_outcomes", Chance([(0, 0.5), (action, 0.5)], ends), state=_OddOutcomes)
     for use in (GameTree.from_game, estimate_size):
         with pytest.raises(
-            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; an action is")
+            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; actions are")
         ):
             use(game)
 

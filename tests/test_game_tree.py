@@ -302,6 +302,24 @@ def test_sub_games_and_estimates_of_games_whose_methods_must_be_told_the_player(
     assert players_reach(state, table).tolist() == [[0.5, 1.0]]
 
 
+class _OddLegalActions(games._TreeState):
+    """Legal actions as they are written, in the order of the tree."""
+
+    def legal_actions(self, player=None):
+        return list(self._place.node.children) if isinstance(self._place.node, Turn) else []
+
+
+@pytest.mark.parametrize("action", [1.5, -1, "1", None, 2**63])
+def test_legal_actions_that_openspiel_does_not_play_are_refused(action):
+    moves = Turn(0, "pick", {0: End([1, -1]), action: End([0, 0])})
+    game = games.python_game("test_odd_legal_actions", moves, state=_OddLegalActions)
+    for use in (GameTree.from_game, estimate_size):
+        with pytest.raises(
+            ValueError, match=games.mentions("test_odd_legal_actions", "history []", f"but {action!r} is no action")
+        ):
+            use(game)
+
+
 def test_information_state_strings_that_are_no_strings_are_refused():
     game = games.python_game("test_number_as_string", Turn(0, "start", {0: End([1, -1])}), state=_NumberAsString)
     with pytest.raises(ValueError, match=games.mentions("test_number_as_string", "history []", "is 7; it must be a string")):
