@@ -42,6 +42,7 @@ from spiel_cfrplus import (
     plotting,
     size_estimate,
     solvers,
+    stop_signals,
     walk_cache,
 )
 from spiel_cfrplus._counts import MOST_ITERATIONS, at_most_cores
@@ -145,13 +146,16 @@ class UsageError(Exception):
 
 
 def main() -> None:
-    """Entry point of `scripts/run.py` and of the installed command."""
+    """Runs the command, of which `_entry_point` is the start; the process ends."""
     gc.freeze()  # What was imported stays; collections, those at exit too, need not look at all of Numba again.
     _replace_closed_streams()
     for flag in FLAGS.get_key_flags_for_module(__name__):
         FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # for what is logged, like other notes
-    app.run(_run, flags_parser=_parse_flags)
+    try:
+        app.run(_run, flags_parser=_parse_flags)
+    finally:
+        stop_signals.ignore()  # the exit code is settled
 
 
 def _replace_closed_streams() -> None:

@@ -278,6 +278,15 @@ def wait_for(path, process):
         time.sleep(0.05)
 
 
+def run_script(before, *flags):
+    """scripts/run.py in a process that has run `before`."""
+    script = str(ROOT / "scripts" / "run.py")
+    program = f"import runpy, signal, sys\n{before}\nsys.argv[0] = {script!r}\nrunpy.run_path({script!r}, run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-c", program, *flags], capture_output=True, text=True, cwd=ROOT, timeout=300, check=False
+    )
+
+
 STOPS = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM", signal.SIGHUP: "stopped by SIGHUP"}
 
 
@@ -297,6 +306,60 @@ def test_a_signal_saves_the_last_iteration_draws_and_leaves_cleanly(number, tmp_
     ]
     assert picture.read_bytes().endswith(b"IEND\xaeB`\x82")
     assert len(os.listdir(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_during_the_imports_is_one_line_and_its_exit_code(number):
+    result = run_script(
+        f"""
+class StopsAtTheCommandLine:
+    def find_spec(self, name, path=None, target=None):
+        if name == "spiel_cfrplus.command_line":
+            signal.raise_signal({int(number)})
+
+sys.meta_path.insert(0, StopsAtTheCommandLine())
+"""
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (128 + number, "", STOPS[number] + "\n")
+
+
+@pytest.mark.parametrize("number", STOPS)
+def test_a_signal_before_the_flags_are_read_is_one_line_and_its_exit_code(number):
+    result = run_script(
+        f"from spiel_cfrplus import command_line\ncommand_line._parse_flags = lambda _: signal.raise_signal({int(number)})"
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (128 + number, "", STOPS[number] + "\n")
+
+
+@pytest.mark.parametrize(
+    ("flags", "exit_code"), [(["--iterations=1", "--noverify"], 0), (["--game=unknown"], 2), (["--nosuch"], 2)]
+)
+def test_signals_during_the_exit_leave_the_exit_code(flags, exit_code):
+    result = run_script(
+        f"import atexit\nfor number in {[*map(int, STOPS)]}: atexit.register(signal.raise_signal, number)", *flags
+    )
+    assert (result.returncode, len(result.stderr.splitlines())) == (exit_code, exit_code // 2)
+
+
+def test_a_signal_in_a_callback_is_not_lost(tmp_path):
+    result = run_script(
+        """
+import time
+from spiel_cfrplus import command_line
+
+class Callback:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+def make_solver(*arguments):
+    Callback()
+    time.sleep(20)
+    sys.exit(3)
+
+command_line._make_solver = make_solver
+"""
+    )
+    assert (result.returncode, result.stderr) == (128 + signal.SIGTERM, "stopped by SIGTERM\n")
 
 
 @pytest.mark.parametrize("number", STOPS)

@@ -28,6 +28,15 @@ def test_import_alone_brings_nothing_but_the_package_and_what_python_has():
     assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {"spiel_cfrplus"}
 
 
+def test_signals_are_handled_before_anything_is_imported_that_takes_long():
+    brought = imported_by("from spiel_cfrplus import _entry_point") - imported_by("")
+    assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {
+        "spiel_cfrplus",
+        "spiel_cfrplus._entry_point",
+        "spiel_cfrplus.stop_signals",
+    }
+
+
 def test_solving_brings_only_what_it_needs():
     modules = imported_by("""
 import spiel_cfrplus
