@@ -459,11 +459,8 @@ def test_a_wrong_average_breaks_the_identity():
     class Late(SelfPlay):
         """Averages player 0 as OpenSpiel does."""
 
-        def _average(self, which, weight):
-            if which == 0:
-                self.averaging = Averaging(1, "openspiel")
-                super()._average(0, weight)
-                self.averaging = Averaging(1)
+        def _averaged(self, weight, before, after):
+            return super()._averaged(weight, before, [before[0], *after[1:]])
 
     error = violation(Late(KUHN, [CFR(treeplex) for treeplex in KUHN.treeplexes], Averaging(1)))
     assert error.finding.statement is IDENTITY
