@@ -333,7 +333,7 @@ def _load_game(name: str, players: int | None) -> pyspiel.Game:
             parameters = pyspiel.game_parameters_from_string(name)
         if players is not None and parameters.setdefault("players", players) != players:
             raise UsageError(f"--players={players} contradicts --game={name}")
-        if len(parameters) > 1 and (fault := game_trial.fault_of(lambda: _turn_based(_load(parameters)))):
+        if fault := game_trial.fault_of(lambda: _turn_based(_load(parameters))):
             raise UsageError(f"cannot load {name!r}: {fault}; choose other game parameters")
         with silent_stderr():
             game = _load(parameters)

@@ -2,7 +2,8 @@
 
 Some games of OpenSpiel do not check their parameters. With senseless ones they end the interpreter, or ask for all the memory
 of the machine, when they are loaded or when their first moves are made. A forked process makes some moves first. Faults that
-come later in the game are not found, and on systems without `fork`, such as Windows, there is no trial.
+come later in the game, or at random, are not found for certain, and on systems without `fork`, such as Windows, there is no
+trial.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import psutil
 import pyspiel
 
 _PLAYOUTS = 20
+# Each of these goes on with a copy of the state while the state itself is dropped; copies take long in Python games.
+_MOVES_WITH_COPIES = 10
 _MOST_MOVES = 200
 _MOST_SECONDS = 5
 # One state of a game, and the tables that a game makes when it is loaded, are far smaller.
@@ -84,7 +87,7 @@ def _play(game: pyspiel.Game) -> None:
     generator = random.Random(0)
     for _ in range(_PLAYOUTS):
         state = game.new_initial_state()
-        for _ in range(_MOST_MOVES):
+        for move in range(_MOST_MOVES):
             if state.is_terminal():
                 state.returns()
                 break
@@ -93,4 +96,8 @@ def _play(game: pyspiel.Game) -> None:
             else:
                 state.information_state_string(state.current_player())
                 actions = state.legal_actions()
-            state.apply_action(generator.choice(actions))
+            action = generator.choice(actions)
+            if move < _MOVES_WITH_COPIES:
+                state = state.child(action)
+            else:
+                state.apply_action(action)
