@@ -18,7 +18,7 @@ import pyspiel
 import pytest
 from open_spiel.python.algorithms import cfr_br, exploitability
 
-from spiel_cfrplus import CFRPlusSolver, Solver
+from spiel_cfrplus import CFRPlusSolver, Solver, command_line
 from spiel_cfrplus.checkpoint import read_curve, save
 from spiel_cfrplus.rows import Curve
 
@@ -915,3 +915,14 @@ def test_a_policy_that_openspiel_cannot_evaluate_is_said_to_be_unverified():
     result = run("--game=misere(game=python_iterated_prisoners_dilemma(max_game_length=2))", "--iterations=5")
     assert (result.returncode, result.stderr) == (0, "")
     assert re.search(r"^not verified with OpenSpiel: KeyError", result.stdout, re.MULTILINE)
+
+
+def test_a_game_that_runs_out_of_memory_is_one_line_and_exit_code_2(monkeypatch, capsys):
+    def job(arguments: list[str]) -> int:
+        raise MemoryError("some_game() cannot be walked: MemoryError")
+
+    monkeypatch.setattr(command_line, "_job", job)
+    with pytest.raises(SystemExit) as stopped:
+        command_line._run([])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "error: some_game() cannot be walked: MemoryError\n"
