@@ -30,5 +30,5 @@ setuptools.setup(
         "tqdm>=4.60",
     ],
     extras_require={"plot": ["matplotlib>=3.8"], "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "scipy>=1.10"]},
-    entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus._entry_point:main"]},
+    entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus.cli.entry_point:main"]},
 )

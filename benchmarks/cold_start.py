@@ -71,7 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=5, help="timed starts of each kind (default: %(default)s)")
     args = parser.parse_args()
-    seconds_of_script("import spiel_cfrplus.command_line")
+    seconds_of_script("import spiel_cfrplus.cli.main")
     times = zip(*[measure() for _ in range(args.repetitions)], strict=True)
     rows = [
         [name, f"{statistics.median(seconds):.2f}", required]

@@ -14,7 +14,7 @@ import pyspiel
 from large_games import load
 from timing import print_table
 
-from spiel_cfrplus.size_estimate import estimate_size
+from spiel_cfrplus.game.size_estimate import estimate_size
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "games.md"
 ROW = re.compile(r"^\| `(.+)` \| solved \| \S+ \| (\d+) \|", re.MULTILINE)

@@ -23,8 +23,8 @@ import time
 
 import numpy as np
 
-from spiel_cfrplus import checkpoint
-from spiel_cfrplus.convergence import report_iterations
+from spiel_cfrplus.analysis.convergence import report_iterations
+from spiel_cfrplus.solving import checkpoint
 
 RUN = pathlib.Path(__file__).parent.parent / "scripts" / "run.py"
 

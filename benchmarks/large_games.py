@@ -27,9 +27,9 @@ from compile_cost import peak_megabytes
 from timing import game_string
 
 import spiel_cfrplus
-from spiel_cfrplus import size_estimate
-from spiel_cfrplus.game_checks import why_string_is_not_enough
-from spiel_cfrplus.walk_cache import kept_tree
+from spiel_cfrplus.game import size_estimate
+from spiel_cfrplus.game.checks import why_string_is_not_enough
+from spiel_cfrplus.game.walk_cache import kept_tree
 
 GAMES = ["liars_dice", "liars_dice(dice_sides=7)", "liars_dice(dice_sides=8)"]
 ITERATIONS_AT_ONCE = 10

@@ -29,10 +29,10 @@ import pyspiel
 from timing import print_table, seconds_of
 
 import spiel_cfrplus
-from spiel_cfrplus._barrier_kernels import MOST_SPINS, arrive, let_go, wait
-from spiel_cfrplus.division import Division
-from spiel_cfrplus.self_play import CompiledSelfPlay
-from spiel_cfrplus.team import Barrier, run_together
+from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
+from spiel_cfrplus.solving.partition import Division
+from spiel_cfrplus.solving.self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.threads import Barrier, run_together
 
 GAMES = {
     "liars_dice": "liars_dice",

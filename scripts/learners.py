@@ -13,7 +13,7 @@ from absl import app, flags
 from pages import write_whole
 
 from spiel_cfrplus import LEARNERS, Learner, LearningSolver, SequenceFormGame, compile_game, evaluate
-from spiel_cfrplus.convergence import report_iterations
+from spiel_cfrplus.analysis.convergence import report_iterations
 from spiel_cfrplus.regret_minimizers.minimizer import regret_bound
 
 FLAGS = flags.FLAGS

@@ -19,12 +19,12 @@ from collections.abc import Callable
 import numpy as np
 
 from spiel_cfrplus import SequenceFormGame
-from spiel_cfrplus._kernels import ROUNDING
+from spiel_cfrplus.game.treeplex import Treeplex
+from spiel_cfrplus.kernels.layouts import ROUNDING
+from spiel_cfrplus.kernels.simplex import project_onto_simplices
 from spiel_cfrplus.regret_minimizers import ComposedCFR
-from spiel_cfrplus.regret_minimizers._kernels import project_onto_simplices
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer
 from spiel_cfrplus.regret_minimizers.simplex import Simplices
-from spiel_cfrplus.treeplex import Treeplex
 
 
 class Smooth(PredictiveMinimizer):

@@ -36,8 +36,8 @@ from absl import app, flags
 from pages import write_whole
 
 import spiel_cfrplus
+from spiel_cfrplus.game.recall import ImperfectRecallError
 from spiel_cfrplus.openspiel import cfr
-from spiel_cfrplus.recall import ImperfectRecallError
 
 FLAGS = flags.FLAGS
 

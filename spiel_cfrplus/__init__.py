@@ -13,15 +13,16 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spiel_cfrplus.averaging import Averaging
-    from spiel_cfrplus.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
-    from spiel_cfrplus.game_tree import GameTree
-    from spiel_cfrplus.learners import LEARNERS, Learner, LearningSolver
-    from spiel_cfrplus.locking import LockedGame, lock
-    from spiel_cfrplus.policies import StrategyProfile
-    from spiel_cfrplus.policy_reading import players_reach, read_policy
-    from spiel_cfrplus.sequence_form import SequenceFormGame, compile_game, compile_subgame
-    from spiel_cfrplus.solvers import (
+    from spiel_cfrplus.game.game_tree import GameTree
+    from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
+    from spiel_cfrplus.game.treeplex import Treeplex
+    from spiel_cfrplus.policies.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
+    from spiel_cfrplus.policies.locking import LockedGame, lock
+    from spiel_cfrplus.policies.profile import StrategyProfile
+    from spiel_cfrplus.policies.reading import players_reach, read_policy
+    from spiel_cfrplus.solving.averaging import Averaging
+    from spiel_cfrplus.solving.learners import LEARNERS, Learner, LearningSolver
+    from spiel_cfrplus.solving.solvers import (
         ALGORITHMS,
         CFRBRSolver,
         CFRPlusSolver,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
         Solver,
     )
-    from spiel_cfrplus.treeplex import Treeplex
 
 __version__ = "0.1.0"
 
@@ -76,16 +76,16 @@ __all__ = [
 ]
 
 _MODULES = (
-    "averaging",
-    "evaluation",
-    "game_tree",
-    "learners",
-    "locking",
-    "policies",
-    "policy_reading",
-    "sequence_form",
-    "solvers",
-    "treeplex",
+    "game.game_tree",
+    "game.sequence_form",
+    "game.treeplex",
+    "policies.evaluation",
+    "policies.locking",
+    "policies.profile",
+    "policies.reading",
+    "solving.averaging",
+    "solving.learners",
+    "solving.solvers",
 )
 
 

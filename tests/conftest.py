@@ -3,13 +3,14 @@
 import pytest
 from games import GAMES
 
-from spiel_cfrplus import SequenceFormGame, _counts, compile_game
+from spiel_cfrplus import SequenceFormGame, compile_game
+from spiel_cfrplus._utils import validation
 
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests use up to eight threads or processes on any machine. The command line, in its own process, does not see this."""
-    monkeypatch.setattr(_counts, "num_cores", lambda: 8)
+    monkeypatch.setattr(validation, "num_cores", lambda: 8)
 
 
 @pytest.fixture(scope="session")

@@ -29,16 +29,16 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy
 
-from spiel_cfrplus._calls import name_constructor_after
-from spiel_cfrplus._counts import checked_count
-from spiel_cfrplus._warnings import warn
-from spiel_cfrplus.game_tree import GameTree
-from spiel_cfrplus.openspiel import _kernels
+from spiel_cfrplus._utils.calls import name_constructor_after
+from spiel_cfrplus._utils.validation import checked_count
+from spiel_cfrplus._utils.warnings import warn
+from spiel_cfrplus.game.game_tree import GameTree
+from spiel_cfrplus.game.recall import ImperfectRecallError, trace_sequences
+from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
-from spiel_cfrplus.policies import TabularTable
-from spiel_cfrplus.recall import ImperfectRecallError, trace_sequences
+from spiel_cfrplus.policies.profile import TabularTable
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.self_play import blocks
+from spiel_cfrplus.solving.self_play import blocks
 
 _NOT_SEQUENTIAL = (
     "CFR requires sequential games. If you're trying to run it on a simultaneous (or normal-form) game, please first transform "
@@ -273,7 +273,7 @@ class _CFRSolverBase:
         """The average strategies. As in OpenSpiel, always the same object, which the next call updates in place."""
         arrays = self._histories.arrays
         probabilities = np.empty(len(self._rows))
-        _kernels.match_table(arrays, self._learner.cumulative_policy, probabilities)
+        history_kernels.match_table(arrays, self._learner.cumulative_policy, probabilities)
         self._write(self._average_policy, probabilities)
         return self._average_policy
 
@@ -308,7 +308,7 @@ class _CFRSolver(_CFRSolverBase):
     def _run(self, num_iterations: int) -> None:
         work = 10 * self._num_players * self._histories.tree.num_histories
         for iterations in blocks(self.iteration, num_iterations, work):
-            _kernels.iterate(
+            history_kernels.iterate(
                 self._histories.arrays,
                 self._learner,
                 self._alternating_updates,

@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus._kernels import INDEX
-from spiel_cfrplus.openspiel import _kernels, cfr
-from spiel_cfrplus.recall import trace_sequences
+from spiel_cfrplus.game.recall import trace_sequences
+from spiel_cfrplus.kernels import histories as history_kernels
+from spiel_cfrplus.kernels.layouts import INDEX
+from spiel_cfrplus.openspiel import cfr
 
 
 class CFRBRSolver(cfr._CFRSolver):
@@ -39,12 +40,12 @@ class CFRBRSolver(cfr._CFRSolver):
         if len(histories.representative) < histories.tree.num_infostates:
             raise ValueError(f"{game}: the players share information-state strings; CFR-BR needs to tell them apart")
         num_histories = histories.tree.num_histories
-        self._paths = _kernels.PathArrays(
+        self._paths = history_kernels.PathArrays(
             parent=np.empty(num_histories, INDEX),
             edge_slot=np.empty(num_histories, INDEX),
             own_depth=np.zeros((2, num_histories), np.int32),
         )
-        _kernels.trace_paths(histories.arrays, self._paths)
+        history_kernels.trace_paths(histories.arrays, self._paths)
 
     def _run(self, num_iterations: int) -> None:
         for iteration in range(self.iteration + 1, self.iteration + num_iterations + 1):
@@ -56,8 +57,8 @@ class CFRBRSolver(cfr._CFRSolver):
         strategies = np.tile(learner.probabilities, (2, 1))
         for player in range(2):
             action_value = np.zeros(len(self._rows))
-            _kernels.respond(arrays, self._paths, player, strategies[1 - player], learner.value, action_value)
-        _kernels.iterate_against(
+            history_kernels.respond(arrays, self._paths, player, strategies[1 - player], learner.value, action_value)
+        history_kernels.iterate_against(
             arrays,
             learner,
             strategies,

@@ -17,9 +17,9 @@ import math
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus.averaging import checked_weights
 from spiel_cfrplus.openspiel import cfr
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, LocalRule
+from spiel_cfrplus.solving.averaging import checked_weights
 
 
 def _python_powers(iterations: np.ndarray, exponent: float) -> np.ndarray:

@@ -7,10 +7,10 @@ import functools
 
 import numpy as np
 
-from spiel_cfrplus._arrays import Immutable, frozen
-from spiel_cfrplus._kernels import INDEX
-from spiel_cfrplus.game_tree import CHANCE, NO_INFOSTATE, TERMINAL, GameTree
-from spiel_cfrplus.openspiel import _kernels
+from spiel_cfrplus._utils.arrays import Immutable, frozen
+from spiel_cfrplus.game.game_tree import CHANCE, NO_INFOSTATE, TERMINAL, GameTree
+from spiel_cfrplus.kernels import histories as history_kernels
+from spiel_cfrplus.kernels.layouts import INDEX
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +72,7 @@ class Histories(Immutable):
         return frozen(np.repeat(np.arange(len(self.representative)), self.num_actions), np.int64)
 
     @functools.cached_property
-    def arrays(self) -> _kernels.HistoryArrays:
+    def arrays(self) -> history_kernels.HistoryArrays:
         """The layout that kernels take."""
         tree = self.tree
         mover = np.array(tree.actor)
@@ -84,7 +84,7 @@ class Histories(Immutable):
         first_slot[decisions] = slot_start[self.pooled[tree.infostate[decisions]]]
         num_outcomes = np.bincount(tree.parent[1:], minlength=tree.num_histories)[chances]
         first_slot[chances] = slot_start[-1] + np.cumsum(num_outcomes) - num_outcomes
-        return _kernels.HistoryArrays(
+        return history_kernels.HistoryArrays(
             mover=frozen(mover, np.uint8),
             first_slot=frozen(first_slot, INDEX),
             subtree_end=frozen(tree.subtree_end, INDEX),
@@ -94,12 +94,12 @@ class Histories(Immutable):
             owner=frozen(tree.infostate_player[self.representative], np.uint8),
         )
 
-    def new_learner(self) -> _kernels.HistoryLearner:
+    def new_learner(self) -> history_kernels.HistoryLearner:
         """Memory of a solver that has done nothing: uniform strategies."""
         tree = self.tree
         after_chance = np.flatnonzero(tree.actor[tree.parent[1:]] == CHANCE) + 1
         outcomes = after_chance[np.argsort(tree.parent[after_chance], kind="stable")]
-        return _kernels.HistoryLearner(
+        return history_kernels.HistoryLearner(
             cumulative_regrets=np.zeros(len(self.actions)),
             cumulative_policy=np.zeros(len(self.actions)),
             probabilities=np.concatenate(

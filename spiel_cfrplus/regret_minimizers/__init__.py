@@ -11,7 +11,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatchingPlus,
 )
 from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
-from spiel_cfrplus.regret_minimizers.treeplex_level import (
+from spiel_cfrplus.regret_minimizers.treeplex_minimizers import (
     DilatedEntropyAscent,
     DilatedEuclideanAscent,
     MultiplicativeWeights,

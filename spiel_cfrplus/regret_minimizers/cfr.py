@@ -21,19 +21,20 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus import _kernels
-from spiel_cfrplus._arrays import saturated
+from spiel_cfrplus._utils.arrays import saturated
+from spiel_cfrplus.game.treeplex import Treeplex
+from spiel_cfrplus.kernels import cfr as cfr_kernels
+from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
 from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
-from spiel_cfrplus.treeplex import Treeplex
 
 
-def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> _kernels.LearnerArrays:
+def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> layouts.LearnerArrays:
     """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `rounding` if there is one."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(_kernels.LearnerArrays._fields) - 2)]
+    vectors = [np.zeros(num_sequences) for _ in range(len(layouts.LearnerArrays._fields) - 2)]
     own_rounding = None if rounding is None else rounding.copy()
-    return _kernels.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
+    return layouts.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
 
 
 class CFR:
@@ -72,7 +73,7 @@ class CFR:
         self.optimistic = checked_weight(optimistic)
         self._rounding = checked_rounding(rounding, treeplex.num_sequences)
         self._memory = allocate_learner(treeplex.num_sequences, self._rounding)
-        _kernels.recall_strategies(treeplex.arrays, self._memory, self.optimistic or None)
+        cfr_kernels.recall_strategies(treeplex.arrays, self._memory, self.optimistic or None)
 
     @property
     def iteration(self) -> int:
@@ -95,7 +96,7 @@ class CFR:
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        _kernels.sequence_form(self.treeplex.arrays, 0, self._memory.policy, self._memory.reach)
+        passes.sequence_form(self.treeplex.arrays, 0, self._memory.policy, self._memory.reach)
         return self._memory.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
@@ -110,7 +111,7 @@ class CFR:
         checked = saturated(self.treeplex.checked_utility(utility))
         ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
         self._memory.utility[:] = checked
-        _kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative, False)
+        cfr_kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative, False)
 
 
 class ComposedCFR:

@@ -17,8 +17,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._arrays import saturated
-from spiel_cfrplus._counts import checked_number
+from spiel_cfrplus._utils.arrays import saturated
+from spiel_cfrplus._utils.validation import checked_number
 
 
 @runtime_checkable

@@ -17,9 +17,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
 from spiel_cfrplus.regret_minimizers.simplex import Simplices
-from spiel_cfrplus.treeplex import Treeplex
 
 
 class RegretMonitor:

@@ -23,9 +23,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._kernels import INDEX
-from spiel_cfrplus.regret_minimizers import _kernels, _projection_kernels
-from spiel_cfrplus.treeplex import Treeplex
+from spiel_cfrplus.game.treeplex import Treeplex
+from spiel_cfrplus.kernels import projection as projection_kernels
+from spiel_cfrplus.kernels import simplex as simplex_kernels
+from spiel_cfrplus.kernels.layouts import INDEX
 
 
 def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
@@ -42,7 +43,7 @@ def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
     nearest = np.array(point, np.float64)
     if nearest.ndim != 1 or len(nearest) == 0 or not np.isfinite(nearest).all():
         raise ValueError(f"expected a vector of finite numbers, one for each action, got {nearest!r}")
-    _kernels.project_onto_simplex(nearest, INDEX(0), INDEX(len(nearest)), nearest)
+    simplex_kernels.project_onto_simplex(nearest, INDEX(0), INDEX(len(nearest)), nearest)
     return nearest
 
 
@@ -50,7 +51,7 @@ def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> np.ndarray:
     """The sequence-form strategy nearest to `point`, float64 (S,).
 
     Bottom-up, the marginal cost of reach at each decision point as a piecewise-linear function, and from it which sequences are
-    played; then how much (see `_projection_kernels`). The idea is that of Gilpin, Pena and Sandholm 2012 for other
+    played; then how much (see `projection_kernels`). The idea is that of Gilpin, Pena and Sandholm 2012 for other
     distances on the polytope. A sequence takes part in every function above it: the time is O(S d log b) with at most d
     decisions of the player on a path and b actions at a decision point or decision points after a sequence.
 
@@ -63,8 +64,8 @@ def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> np.ndarray:
     """
     cost = -treeplex.checked_utility(point)
     size = len(cost)
-    functions = _projection_kernels.PiecewiseLinear(np.zeros(size), np.ones(size), *np.full((2, size), _projection_kernels.END))
-    _projection_kernels.find_breakpoints(treeplex.arrays, 0, functions, np.arange(size, dtype=INDEX), cost.copy())
+    functions = projection_kernels.PiecewiseLinear(np.zeros(size), np.ones(size), *np.full((2, size), projection_kernels.END))
+    projection_kernels.find_breakpoints(treeplex.arrays, 0, functions, np.arange(size, dtype=INDEX), cost.copy())
     nearest = np.ones(size)
-    _projection_kernels.share_reach(treeplex.arrays, 0, functions.breakpoint, cost, np.ones(size), nearest)
+    projection_kernels.share_reach(treeplex.arrays, 0, functions.breakpoint, cost, np.ones(size), nearest)
     return nearest

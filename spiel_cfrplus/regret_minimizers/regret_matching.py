@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from spiel_cfrplus._counts import checked_number
-from spiel_cfrplus.averaging import powers
+from spiel_cfrplus._utils.validation import checked_number
+from spiel_cfrplus.solving.averaging import powers
 
 
 class LocalRule(Protocol):

@@ -28,9 +28,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._arrays import finite_vector, saturated
-from spiel_cfrplus._kernels import INDEX
-from spiel_cfrplus.regret_minimizers import _kernels
+from spiel_cfrplus._utils.arrays import finite_vector, saturated
+from spiel_cfrplus.kernels import simplex as simplex_kernels
+from spiel_cfrplus.kernels.layouts import INDEX
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, checked_discounts
 
@@ -156,13 +156,13 @@ class SimplexRegretMatching(PredictiveMinimizer):
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
         table[np.abs(table) <= np.minimum(self.rounding, np.abs(self._predicted_regrets))] = 0.0
-        _kernels.match_simplices(self._simplices.starts, table, strategy)
+        simplex_kernels.match_simplices(self._simplices.starts, table, strategy)
         return strategy
 
     def _regrets(self, utility: np.ndarray) -> np.ndarray:
         # Summed as in compiled CFR, so that CFR composed of these gives its doubles.
         regrets = np.empty(self._simplices.dimension)
-        _kernels.regrets_of_simplices(self._simplices.starts, self._strategy, utility, regrets)
+        simplex_kernels.regrets_of_simplices(self._simplices.starts, self._strategy, utility, regrets)
         return regrets
 
 
@@ -238,7 +238,7 @@ class ProjectedGradientAscent(SteppingMinimizer):
 
     def _project(self, point: np.ndarray) -> np.ndarray:
         nearest = np.empty(self._simplices.dimension)
-        _kernels.project_onto_simplices(self._simplices.starts, point, nearest)
+        simplex_kernels.project_onto_simplices(self._simplices.starts, point, nearest)
         return nearest
 
 

@@ -1,0 +1,170 @@
+"""One update of regret matching or regret matching+, and what the CFR+ paper proves about it.
+
+An update turns a player's stored values s and strategy sigma into s' and sigma', given the counterfactual values v against
+fixed opponents. For each statement (Burch, Moravcik and Schmid 2019, section 3) there is a function that measures its *slack*:
+by how much it holds, in game units; negative where it fails.
+
+All three follow from two lines. Write r = v - sigma . v, and x+ for the positive part; then s' = s + r wherever s' > 0. Since
+s+ is a multiple of sigma and sigma . r = 0, s+ . s'+ >= s+ . (s + r) = |s+|^2: the positive part never vanishes (Lemma 2).
+And (s'_a+ - s_a+) r_a >= 0 for each action (Lemma 4); the sum is s'+ . r >= 0, that is sigma' . v >= sigma . v (Theorem 5).
+Neither line asks what is negative in s', and neither minds a positive factor on s': both hold for discounted regret matching.
+
+>>> import pyspiel
+>>> from spiel_cfrplus import compile_game
+>>> from spiel_cfrplus.regret_minimizers import CFR
+>>> game = compile_game(pyspiel.load_game("kuhn_poker"))
+>>> player = CFR(game.treeplexes[0])
+>>> old_policy, old_table = player.current_policy(), player.cumulative_regrets
+>>> opponents = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
+>>> gradient = game.payoff_gradient(0, opponents)
+>>> player.observe_utility(gradient)
+>>> _ = player.next_strategy()
+>>> update = Update(
+...     game.treeplexes[0], old_policy, player.current_policy(), old_table, player.cumulative_regrets, gradient,
+...     abs(gradient), np.zeros(6), np.zeros(6))
+>>> slack, rounding = theorem_5(update)
+>>> dict(zip(game.treeplexes[0].infostate_keys, slack.round(6).tolist()))
+{'0': 0.125, '0pb': 0.083333, '1': 0.125, '1pb': 0.083333, '2': 0.125, '2pb': 0.25}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from spiel_cfrplus.game.treeplex import Treeplex
+
+# What float64 may do to one update, relative to the magnitudes added up: 450 units in the last place.
+ROUNDING = 1e-13
+# Where rounding may move what an infostate earns by a tenth of its values, it has chosen the strategy.
+_UNDECIDED = 0.1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Update:
+    """What one update did to a player with J infostates and S sequences.
+
+    Attributes:
+      treeplex: the player's.
+      old_policy, new_policy: float64 (S,), sigma and sigma'.
+      old_table, new_table: float64 (S,), s and s'.
+      gradient: float64 (S,), of the expected utility against the opponents that the update met.
+      magnitude: float64 (S,), the same with every payoff's absolute value: what rounding is relative to.
+      summed_before: float64 (J,), the `largest_magnitudes` of all updates before this one.
+      allowance: float64 (J,), stored values that are smaller in absolute terms became 0 for being within rounding.
+    """
+
+    treeplex: Treeplex
+    old_policy: np.ndarray
+    new_policy: np.ndarray
+    old_table: np.ndarray
+    new_table: np.ndarray
+    gradient: np.ndarray
+    magnitude: np.ndarray
+    summed_before: np.ndarray
+    allowance: np.ndarray
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        """v, float64 (S,); at the empty sequence the player's expected utility."""
+        return self.treeplex.counterfactual_values(self.old_policy, self.gradient)
+
+    @functools.cached_property
+    def new_values(self) -> np.ndarray:
+        """The counterfactual values of sigma' against the same opponents, float64 (S,)."""
+        return self.treeplex.counterfactual_values(self.new_policy, self.gradient)
+
+    @functools.cached_property
+    def earned(self) -> np.ndarray:
+        """sigma . v, float64 (J,)."""
+        return at_infostates(self.treeplex, np.add, self.old_policy * self.values)
+
+    @functools.cached_property
+    def gains(self) -> np.ndarray:
+        """sigma' . v - sigma . v, float64 (J,)."""
+        return at_infostates(self.treeplex, np.add, self.new_policy * self.values) - self.earned
+
+    @functools.cached_property
+    def positive(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sums of what is positive in s and in s', float64 (J,) each."""
+        old, new = (at_infostates(self.treeplex, np.add, np.maximum(table, 0.0)) for table in (self.old_table, self.new_table))
+        return old, new
+
+    @functools.cached_property
+    def magnitudes(self) -> np.ndarray:
+        """The sum of the absolute values of all that is added up into `values` and `new_values`, float64 (S,)."""
+        old, new = (
+            self.treeplex.counterfactual_values(policy, self.magnitude) for policy in (self.old_policy, self.new_policy)
+        )
+        return old + new
+
+    @functools.cached_property
+    def largest_magnitudes(self) -> np.ndarray:
+        """The largest of the magnitudes at each infostate, float64 (J,)."""
+        return at_infostates(self.treeplex, np.maximum, self.magnitudes)
+
+    @functools.cached_property
+    def doubt(self) -> np.ndarray:
+        """What rounding can do to `gains`, relative to the values, at most 2, float64 (J,).
+
+        The gain is (s'+ - s+) . r / sum(s'+), so an error e in s' makes one of e . r / sum(s'+); and e is relative to all that
+        was ever added up in s', or what was taken from it for being within rounding.
+        """
+        matched = np.maximum(*self.positive)
+        error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.allowance * self.treeplex.num_actions
+        with np.errstate(over="ignore"):
+            ratio = np.divide(error, matched, out=np.zeros_like(error), where=matched > 0)
+        return np.minimum(ROUNDING + ratio, 2.0)
+
+    @property
+    def decided(self) -> np.ndarray:
+        """Where rounding has not chosen the strategy, bool (J,); it has where ties leave +-1e-17 for a stored value of 0."""
+        return self.doubt < _UNDECIDED
+
+
+def lemma_2(update: Update) -> tuple[np.ndarray, np.ndarray]:
+    """Once an infostate has a positive stored value it always has one, and never plays the default again (Lemma 2, corollary).
+
+    Returns:
+      Slack and the rounding to be granted, float64 (J,) each. The slack is what is positive after the update, or minus what
+      was and has gone; infinite where nothing was, or where it was rounding.
+    """
+    old, new = update.positive
+    slack = np.where(new > 0, new, -old)
+    return np.where((old > 0) & update.decided, slack, np.inf), np.zeros(len(slack))
+
+
+def theorem_5(update: Update) -> tuple[np.ndarray, np.ndarray]:
+    """At every infostate, sigma' . v >= sigma . v (Theorem 5).
+
+    Returns:
+      Slack and the rounding to be granted, float64 (J,) each; infinite slack where rounding has chosen the strategy.
+    """
+    return np.where(update.decided, update.gains, np.inf), update.doubt * update.largest_magnitudes
+
+
+def theorem_6(update: Update) -> tuple[np.ndarray, np.ndarray]:
+    """No counterfactual value of the player's, nor its expected utility, is lower than before, against the same opponents.
+
+    Returns:
+      Slack and the rounding to be granted, float64 (S,) each; the expected utility stands at the empty sequence. What is lost
+      at infostates further down where rounding has chosen the strategy does not count.
+    """
+    _, rounding = theorem_5(update)
+    lost = np.where(update.decided, 0.0, np.maximum(-update.gains, 0.0))
+    change = update.new_values - update.values + _sum_below(update, lost)
+    return change, _sum_below(update, np.where(update.decided, rounding, 0.0)) + ROUNDING * update.magnitudes
+
+
+def at_infostates(treeplex: Treeplex, operation: np.ufunc, vector: np.ndarray) -> np.ndarray:
+    """(S,) numbers put together by `operation` at each infostate, (J,)."""
+    return operation.reduceat(vector, treeplex.sequence_start[:-1])
+
+
+def _sum_below(update: Update, amounts: np.ndarray) -> np.ndarray:
+    """What (J,) amounts at infostates come to in the counterfactual values of sigma', float64 (S,)."""
+    treeplex = update.treeplex
+    after_sequences = np.bincount(treeplex.parent_sequence, amounts, treeplex.num_sequences)
+    return treeplex.counterfactual_values(update.new_policy, after_sequences)

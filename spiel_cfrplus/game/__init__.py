@@ -1,0 +1,1 @@
+"""From pyspiel games to arrays."""

@@ -1,0 +1,1 @@
+"""Compiled functions over flat arrays; they import NumPy and Numba only."""

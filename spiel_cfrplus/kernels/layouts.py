@@ -1,0 +1,82 @@
+"""The arrays that kernels work on.
+
+Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence; p's infostates
+are contiguous and begin with p's *root*, the infostate with one action that the CFR+ paper assumes at the start of the game
+(section 2, "I^empty"), whose one sequence is the empty sequence. So `sequence_start` is one array of offsets for everybody,
+and a kernel for player p skips p's root. Parents come before children, hence an ascending loop over infostates is top-down
+and a descending one bottom-up. A single treeplex is the same layout with one player.
+
+Indices are uint32, not int32: for a signed index the compiler must handle negative, from-the-end values at every access, which
+costs up to half the speed of these loops. Numbers are float64. No kernel allocates, and none is compiled before its first call.
+Sums run in index order without fastmath, so results do not depend on the machine.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+INDEX = np.uint32
+
+# A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
+# sides of it see docs/architecture.md, Numerics.
+ROUNDING = 2.0**-44
+
+
+class TreeplexArrays(NamedTuple):
+    """Decision problems of n players: J infostates (roots included), S sequences.
+
+    Attributes:
+      player_block: uint32 (n + 1,), player p's infostates are `player_block[p] : player_block[p + 1]`, the first is p's root.
+      sequence_start: uint32 (J + 1,), infostate j's sequences are `sequence_start[j] : sequence_start[j + 1]`.
+      parent_sequence: uint32 (J,), the last sequence of the same player before j; for a root, its own sequence (never read).
+      shares: float64 (S,), the uniform policy where some sequences stand for several actions of an infostate, one of which is
+        played at random (see `reduction`); None where there are no such. None is a type, for which kernels are compiled apart.
+    """
+
+    player_block: np.ndarray
+    sequence_start: np.ndarray
+    parent_sequence: np.ndarray
+    shares: np.ndarray | None = None
+
+
+class PayoffArrays(NamedTuple):
+    """Who earns what, once per player: R rows, E non-zero payoffs.
+
+    A row of player p is a tuple of sequences, one of each other player; its entries are p's sequences that meet this tuple at
+    the end of some play, with p's utility summed over these ends, each times its chance probability.
+
+    Attributes:
+      player_block: uint32 (n + 1,), player p's rows are `player_block[p] : player_block[p + 1]`.
+      opponent_sequences: uint32 (R, n - 1).
+      entry_start: uint32 (R + 1,), row r's entries are `entry_start[r] : entry_start[r + 1]`.
+      entry_sequence: uint32 (E,), a sequence of the row's player.
+      entry_utility: float64 (E,), in game units.
+    """
+
+    player_block: np.ndarray
+    opponent_sequences: np.ndarray
+    entry_start: np.ndarray
+    entry_sequence: np.ndarray
+    entry_utility: np.ndarray
+
+
+class LearnerArrays(NamedTuple):
+    """What CFR works with, float64 (S,) each but for the last.
+
+    Attributes:
+      cumulative_regrets: the tables r or q of regret matching or regret matching+.
+      policy: the behavioural strategy to play next; 1 at empty sequences.
+      reach: the current strategy in sequence form.
+      cumulative_policy: weighted sum of sequence-form strategies.
+      utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
+      rounding: the regret that rounding may leave of none; None, another type, if it is to be taken as it is.
+      iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
+    """
+
+    cumulative_regrets: np.ndarray
+    policy: np.ndarray
+    reach: np.ndarray
+    cumulative_policy: np.ndarray
+    utility: np.ndarray
+    rounding: np.ndarray | None
+    iteration: np.ndarray

@@ -1,0 +1,96 @@
+"""Compiled functions of the regret minimisers, over the arrays of `layouts`.
+
+Where simplices stand side by side, `starts` is uint32 (P + 1,), and simplex p is the part `starts[p] : starts[p + 1]` of every
+vector.
+"""
+
+import numpy as np
+
+from spiel_cfrplus.kernels.compilation import jit
+from spiel_cfrplus.kernels.passes import match_regrets, mean_utility
+
+
+@jit
+def match_simplices(starts, table, policy):
+    """`match_regrets` on every simplex."""
+    for p in range(starts.size - 1):
+        match_regrets(table, starts[p], starts[p + 1], policy)
+
+
+@jit
+def regrets_of_simplices(starts, policy, utility, regrets):
+    """The regret against each action: its utility less what the policy earned on its simplex."""
+    for p in range(starts.size - 1):
+        earned = mean_utility(policy, utility, starts[p], starts[p + 1])
+        for s in range(starts[p], starts[p + 1]):
+            regrets[s] = utility[s] - earned
+
+
+@jit
+def project_onto_simplex(point, start, stop, nearest):
+    """The distribution nearest to `point` on the sequences `start : stop` (Michelot 1986); `nearest` may be `point` itself.
+
+    It is max(point - threshold, 0) with the threshold at which that sums to 1. Each pass computes the threshold for the actions
+    above the one before, which can only rise. Numbers are taken relative to the largest, lest they swallow the 1.
+    """
+    largest = point[start]
+    for s in range(start, stop):
+        largest = max(largest, point[s])
+    threshold, higher = -np.inf, -1.0
+    while higher > threshold:
+        threshold, excess, count = higher, -1.0, 0
+        for s in range(start, stop):
+            if point[s] - largest > threshold:
+                excess += point[s] - largest
+                count += 1
+        higher = excess / count
+    for s in range(start, stop):
+        nearest[s] = max(point[s] - largest - threshold, 0.0)
+
+
+@jit
+def project_onto_simplices(starts, point, nearest):
+    """`project_onto_simplex` on every simplex."""
+    for p in range(starts.size - 1):
+        project_onto_simplex(point, starts[p], starts[p + 1], nearest)
+
+
+@jit
+def entropic_response(treeplexes, player, weights, prior, utility, policy):
+    """Bottom-up: maximises utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]).
+
+    Reads `weights` (J,) by decision point and `prior` (S,); `utility` (S,) gains at ja the values of the decision points after
+    it, at the empty sequence that of the whole; writes the maximising `policy` (S,).
+    """
+    root = treeplexes.player_block[player]
+    for j in range(treeplexes.player_block[player + 1] - 1, root, -1):
+        start, stop, weight = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], weights[j - root - 1]
+        largest = -np.inf
+        for s in range(start, stop):
+            largest = max(largest, utility[s] / weight + prior[s])
+        total = 0.0
+        for s in range(start, stop):
+            policy[s] = np.exp(utility[s] / weight + prior[s] - largest)
+            total += policy[s]
+        for s in range(start, stop):
+            policy[s] /= total
+        utility[treeplexes.parent_sequence[j]] += weight * (largest + np.log(total))
+
+
+@jit
+def quadratic_response(treeplexes, player, weights, center, utility, scratch, policy):
+    """Bottom-up: maximises utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2.
+
+    Reads `weights` (J,) by decision point and `center` (S,), a policy; `utility` (S,) changes as in `entropic_response`; writes
+    `scratch` (S,) and the maximising `policy` (S,).
+    """
+    root = treeplexes.player_block[player]
+    for j in range(treeplexes.player_block[player + 1] - 1, root, -1):
+        start, stop, weight = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], weights[j - root - 1]
+        for s in range(start, stop):
+            scratch[s] = center[s] + utility[s] / weight
+        project_onto_simplex(scratch, start, stop, policy)
+        value = 0.0
+        for s in range(start, stop):
+            value += policy[s] * utility[s] - weight / 2.0 * (policy[s] - center[s]) ** 2
+        utility[treeplexes.parent_sequence[j]] += value

@@ -1,0 +1,123 @@
+"""Compiled passes over trees and tables that turn the record of a walk into the arrays of a game."""
+
+from spiel_cfrplus.kernels.compilation import jit
+from spiel_cfrplus.kernels.layouts import ROUNDING
+
+
+@jit
+def lay_out(group, edge_start, edge_action, edge_probability, next_edge, parent, action, chance_probability):
+    """Finds the parents in a tree in preorder, and what leads from them to their children.
+
+    Args:
+      group: int32 (H,), the group of edges by which each history goes on; -1 at terminal ones.
+      edge_start: int32 (G + 1,), group g has the edges `edge_start[g] : edge_start[g + 1]`, one at least.
+      edge_action, edge_probability: what to write where an edge leads to.
+      next_edge: int32 (H,), scratch.
+      parent, action, chance_probability: (H,), filled but for the root's.
+    """
+    above = 0
+    for h in range(group.size):
+        if h > 0:
+            while next_edge[above] == edge_start[group[above] + 1]:
+                above = parent[above]
+            parent[h] = above
+            action[h] = edge_action[next_edge[above]]
+            chance_probability[h] = edge_probability[next_edge[above]]
+            next_edge[above] += 1
+        if group[h] >= 0:
+            next_edge[h] = edge_start[group[h]]
+            above = h
+
+
+@jit
+def add_runs(order, run_start, weights, values, sums):
+    """Adds up `weights` (Z,) times the rows of `values` (Z, n), run after run; sums that are zero but for rounding are zero.
+
+    Run r is `order[run_start[r] : run_start[r + 1]]`, and is added in this order to row r of `sums` (R, n).
+    """
+    for run in range(sums.shape[0]):
+        for column in range(values.shape[1]):
+            total, magnitude = 0.0, 0.0
+            for place in range(run_start[run], run_start[run + 1]):
+                summand = weights[order[place]] * values[order[place], column]
+                total += summand
+                magnitude += abs(summand)
+            sums[run, column] = total if abs(total) > ROUNDING * magnitude else 0.0
+
+
+@jit
+def place_in_order(keys, order, next_place, placed):
+    """One pass of a radix sort: `placed` becomes `order`, uint32 (Z,), sorted stably by `keys`, uint32 (Z,).
+
+    `next_place`, int64 (K,), holds on entry where the first of each key goes.
+    """
+    for i in range(order.size):
+        row = order[i]
+        placed[next_place[keys[row]]] = row
+        next_place[keys[row]] += 1
+
+
+@jit
+def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence):
+    """Follows every player's last sequence down a game tree in preorder and finds each infostate's parent sequence.
+
+    Args:
+      parent, actor, infostate: arrays of a `GameTree`, H histories.
+      first_sequence: int64 (I,), the number of the first sequence of each infostate.
+      last_sequence: int32 (H, n), row 0 holds the empty sequences on entry; all rows are filled.
+      num_children: int32 (H,), zeros on entry.
+      parent_sequence: int32 (I,), -1 on entry.
+
+    Returns:
+      The first decision history whose player's last sequence differs from that of an earlier history of the same infostate
+      (no perfect recall; the pass stops there), or -1.
+    """
+    for h in range(parent.size):
+        if h > 0:
+            above = parent[h]
+            last_sequence[h] = last_sequence[above]
+            if actor[above] >= 0:
+                last_sequence[h, actor[above]] = first_sequence[infostate[above]] + num_children[above]
+            num_children[above] += 1
+        if actor[h] >= 0:
+            last = last_sequence[h, actor[h]]
+            if parent_sequence[infostate[h]] == -1:
+                parent_sequence[infostate[h]] = last
+            elif parent_sequence[infostate[h]] != last:
+                return h
+    return -1
+
+
+@jit
+def find_repeated_infostate(infostate, subtree_end, latest):
+    """The first history in preorder with an ancestor in its own infostate, or -1. `latest` is int64 (I,), -1 on entry."""
+    for h in range(infostate.size):
+        if infostate[h] >= 0:
+            # Of the earlier histories of the infostate only the latest can have h below it, or an earlier one was found.
+            before = latest[infostate[h]]
+            if before >= 0 and subtree_end[before] > h:
+                return h
+            latest[infostate[h]] = h
+    return -1
+
+
+@jit
+def chance_reach(parent, chance_probability, reach):
+    """The product of chance probabilities on the path to each history; `reach` is float64 (H,)."""
+    reach[0] = 1.0
+    for h in range(1, parent.size):
+        reach[h] = reach[parent[h]] * chance_probability[h]
+
+
+@jit
+def add_to_parents(parent, total):
+    """Bottom-up in a tree in preorder: adds each node's total to its parent's. Ones become subtree sizes."""
+    for node in range(parent.size - 1, 0, -1):
+        total[parent[node]] += total[node]
+
+
+@jit
+def add_parents(parent, total):
+    """Top-down in a tree in preorder: adds the parent's total to each node's, so that steps become sums along paths."""
+    for node in range(1, parent.size):
+        total[node] += total[parent[node]]

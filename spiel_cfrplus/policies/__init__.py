@@ -1,0 +1,1 @@
+"""Policies of compiled games: made, read, evaluated, fixed."""

@@ -1,0 +1,114 @@
+"""How good a policy is, computed on the compiled game at the cost of about one CFR iteration.
+
+Terms: a player's *gain* is what it would earn by a best response to the others minus what it earns. *NashConv* is the sum of
+all gains; the CFR+ paper calls this sum exploitability. *Exploitability*, as OpenSpiel has it, is NashConv divided by the
+number of players, for two-player games with constant sum only. All are in game units.
+
+>>> import pyspiel
+>>> from spiel_cfrplus import compile_game
+>>> game = compile_game(pyspiel.load_game("kuhn_poker"))
+>>> uniform = evaluate(game, StrategyProfile.uniform(game))
+>>> uniform.values.round(6), uniform.best_response_values.round(6), round(uniform.nash_conv, 6)
+(array([ 0.125, -0.125]), array([0.5     , 0.416667]), 0.916667)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus._utils.arrays import Immutable, frozen
+from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.kernels import passes
+from spiel_cfrplus.policies.profile import StrategyProfile
+from spiel_cfrplus.policies.reading import read_policy
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Immutable):
+    """A profile's expected utilities and best responses.
+
+    Attributes:
+      game: the compiled game.
+      values: float64 (n,), expected utility of each player under the profile.
+      best_response_values: float64 (n,), expected utility of each player's best response to the others' policies.
+      best_responses: the best responses as one (pure) profile, the first best action at ties.
+    """
+
+    game: SequenceFormGame
+    values: np.ndarray
+    best_response_values: np.ndarray
+    best_responses: StrategyProfile
+
+    def _summary(self) -> str:
+        return f"{self.game.tree.game}, values={self.values}, nash_conv={self.nash_conv}"
+
+    @property
+    def gains(self) -> np.ndarray:
+        """What each player could gain by deviating, float64 (n,). Never negative: rounding below zero is zero."""
+        return np.maximum(self.best_response_values - self.values, 0.0)
+
+    @property
+    def nash_conv(self) -> float:
+        """The sum of the gains."""
+        return float(self.gains.sum())
+
+    @property
+    def exploitability(self) -> float:
+        """NashConv / 2.
+
+        Raises:
+          ValueError: the game does not have two players and a constant sum.
+        """
+        if not self.game.is_two_player_constant_sum:
+            raise ValueError(
+                f"exploitability is defined for two-player constant-sum games; {self.game.tree.game} is none, use nash_conv"
+            )
+        return self.nash_conv / 2
+
+
+def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
+    """Evaluates `policy` in `game`.
+
+    Args:
+      game: compile it once with `compile_game` to evaluate many policies.
+      policy: anything that `policy_reading.read_policy` understands.
+
+    Raises:
+      ValueError: what the game or policy lacks; see `compile_game` and `read_policy`.
+    """
+    game = compile_game(game)
+    policies = read_policy(game, policy).probabilities.copy()  # kernels are compiled for writable vectors only
+    values, best_response_values = np.empty(game.num_players), np.empty(game.num_players)
+    reach, utility, response = (np.empty(game.num_sequences) for _ in range(3))
+    passes.evaluate(
+        game.treeplex_arrays,
+        game.payoff_arrays,
+        policies,
+        reach,
+        utility,
+        response,
+        values,
+        best_response_values,
+    )
+    return Evaluation(
+        game, frozen(values, np.float64), frozen(best_response_values, np.float64), StrategyProfile(game, response)
+    )
+
+
+def expected_values(game: pyspiel.Game | SequenceFormGame, policy: Any) -> np.ndarray:
+    """Each player's expected utility, float64 (n,). Arguments and errors as for `evaluate`."""
+    return evaluate(game, policy).values
+
+
+def nash_conv(game: pyspiel.Game | SequenceFormGame, policy: Any) -> float:
+    """The sum of what the players could gain by deviating. Arguments and errors as for `evaluate`."""
+    return evaluate(game, policy).nash_conv
+
+
+def exploitability(game: pyspiel.Game | SequenceFormGame, policy: Any) -> float:
+    """NashConv / 2 in two-player constant-sum games. Arguments and errors as for `evaluate` and `Evaluation.exploitability`."""
+    return evaluate(game, policy).exploitability

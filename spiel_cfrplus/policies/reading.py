@@ -1,0 +1,289 @@
+"""Reads policies that OpenSpiel or its users made into `StrategyProfile`s, and says what is wrong with those that are none.
+
+Tables (`TabularPolicy`, `pyspiel.TabularPolicy`, dictionaries) are looked up once per infostate. Any other policy is asked at
+every decision history, as OpenSpiel's evaluators do, and must answer alike at all histories of an infostate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus.game.chance import at
+from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.subgames import checked_roots, moves
+from spiel_cfrplus.policies.profile import PROBABILITY_TOLERANCE, StrategyProfile
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
+
+
+def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyProfile:
+    """The profile that `policy` plays in `game`.
+
+    Args:
+      game: a game, or what `compile_game` made of one, which saves the walk.
+      policy: a `StrategyProfile`; a `TabularPolicy` or any other `open_spiel.python.policy.Policy`; a `pyspiel.Policy`; a
+        dictionary from information-state strings to {action: probability} or (action, probability) pairs; or a list of
+        these, one for each player, each asked only at its player's infostates. A table or a dictionary may have more infostates
+        than a sub-game or a game with locked infostates, as one of the whole game has, but not more than a whole game.
+
+    Raises:
+      TypeError: not a policy, or not a game.
+      ValueError: a profile or a table of another game; the wrong number of policies; an infostate is missing; what is said of
+        it is not a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
+    """
+    game = compile_game(game)
+    if isinstance(policy, StrategyProfile):
+        if policy.game is game:
+            return policy
+        if policy.game.fingerprint != game.fingerprint:
+            raise ValueError(
+                f"this profile was made for another game, {policy.game.description}, than {game.description}: their "
+                "infostates, actions or payoffs differ"
+            )
+        return StrategyProfile(game, policy.probabilities)
+    per_player = policy if isinstance(policy, Sequence) and not isinstance(policy, str) else [policy] * game.num_players
+    if len(per_player) != game.num_players:
+        raise ValueError(_not_one_per_player(game, len(per_player)))
+    parts = [_read_player(game, player, player_policy) for player, player_policy in enumerate(per_player)]
+    return StrategyProfile(game, np.concatenate(parts))
+
+
+def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:
+    """The behavioural policy of one player, float64 (S_p,)."""
+    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+
+    if isinstance(policy, StrategyProfile):
+        return read_policy(game, policy).of_player(player)
+    if isinstance(policy, openspiel_policy.TabularPolicy) and _answers_from_table(policy, openspiel_policy.TabularPolicy):
+        return _read_rows(game, player, policy)
+    if isinstance(policy, pyspiel.TabularPolicy):
+        policy = policy.policy_table()
+    if isinstance(policy, Mapping):
+        return _read_mapping(game, player, policy)
+    if isinstance(policy, pyspiel.Policy):
+        return _read_at_histories(game, player, lambda state: policy.action_probabilities(state))
+    if isinstance(policy, openspiel_policy.Policy):
+        return _read_at_histories(game, player, lambda state: policy.action_probabilities(state, player))
+    raise TypeError(
+        f"{game.tree.game}: expected a StrategyProfile, an OpenSpiel policy, a dictionary, or a list of one of these per "
+        f"player; got {policy!r} for player {player}"
+    )
+
+
+def _answers_from_table(policy: openspiel_policy.TabularPolicy, plain: type[openspiel_policy.TabularPolicy]) -> bool:
+    """Whether the array says it all: a subclass, or somebody who patched the object, may compute its answers."""
+    methods = ("action_probabilities", "policy_for_key", "_state_key")
+    return all(getattr(type(policy), name) is getattr(plain, name) and name not in vars(policy) for name in methods)
+
+
+def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> np.ndarray:
+    treeplex = game.treeplexes[player]
+    _check_num_players(game.tree.game, policy)
+    has_infostates = policy.game_type.provides_information_state_string
+    keys = treeplex.infostate_keys if has_infostates else _table_keys(game, player, policy)
+    try:
+        rows = np.array([policy.state_lookup[key] for key in keys], np.int64)
+    except KeyError as error:
+        raise ValueError(_missing(game, player, error.args[0])) from error
+    if has_infostates:
+        _check_no_others(game, policy.state_lookup)
+    table = np.asarray(policy.action_probability_array, np.float64)
+    size = (int(rows.max(initial=-1)) + 1, int(treeplex.actions.max()) + 1)
+    if table.ndim != 2 or table.shape[0] < size[0] or table.shape[1] < size[1]:
+        raise ValueError(f"{game.tree.game}: the policy's table has shape {table.shape}, player {player} needs at least {size}")
+    points, actions = treeplex.decision_point_of[1:], treeplex.actions[1:]
+    illegal = np.array(table[rows])
+    illegal[points, actions] = 0
+    bad_points, bad_actions = np.nonzero(illegal)
+    if len(bad_points):
+        point, action = int(bad_points[0]), int(bad_actions[0])
+        raise ValueError(_illegal(game, player, point, action, illegal[point, action]))
+    return np.concatenate([[1.0], table[rows[points], actions]])
+
+
+def _check_num_players(game: pyspiel.Game, policy: openspiel_policy.TabularPolicy) -> None:
+    if len(policy.states_per_player) != game.num_players():
+        raise ValueError(
+            f"{game} has {game.num_players()} players, but the policy's table is one of a game with "
+            f"{len(policy.states_per_player)}; give a policy of this game"
+        )
+
+
+def _table_keys(game: SequenceFormGame, player: int, policy: openspiel_policy.TabularPolicy) -> list[str]:
+    """The table's keys of the player's infostates, for tables that are not keyed by information-state strings."""
+    tree = game.tree
+    infostates = np.flatnonzero(tree.infostate_player == player)
+    histories = tree.first_history[infostates]
+    return [policy._state_key(state, player) for _, state in tree.states(histories)]
+
+
+def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]) -> np.ndarray:
+    treeplex = game.treeplexes[player]
+    probabilities = np.ones(treeplex.num_sequences)
+    for point, key in enumerate(treeplex.infostate_keys):
+        if key not in policy:
+            raise ValueError(_missing(game, player, key))
+        place_answer(game, player, point, policy[key], probabilities)
+    _check_no_others(game, policy)
+    return probabilities
+
+
+def _check_no_others(game: SequenceFormGame, keys: Iterable[str]) -> None:
+    """Refuses a table of a whole game with infostates that the game does not have: it was made for another one.
+
+    Raises:
+      ValueError: it has some.
+    """
+    if not game.is_whole_game:
+        return
+    others = [key for key in keys if not any(key in treeplex.decision_point_at for treeplex in game.treeplexes)]
+    if others:
+        raise ValueError(
+            f"{game.tree.game}: the policy was made for another game: it has {len(others)} infostates that this game does not "
+            f"have, such as {others[0]!r}; give a policy of this game, or leave them out"
+        )
+
+
+def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], Any]) -> np.ndarray:
+    tree, treeplex = game.tree, game.treeplexes[player]
+    keys = treeplex.infostate_keys
+    point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
+    probabilities = np.ones(treeplex.num_sequences)
+    asked_at: dict[int, int] = {}
+    for history, state in tree.states(np.flatnonzero(tree.actor == player)):
+        point = int(point_of_infostate[tree.infostate[history]])
+        try:
+            answer = ask(state)
+        except (KeyError, pyspiel.SpielError) as error:
+            raise ValueError(f"{_missing(game, player, keys[point])} ({error!r})") from error
+        own = slice(*treeplex.sequence_start[point : point + 2])
+        before = probabilities[own].copy()
+        place_answer(game, player, point, answer, probabilities)
+        if point in asked_at and not np.allclose(
+            before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE, equal_nan=True
+        ):
+            raise ValueError(
+                f"{tree.game}: the policy of player {player} depends on more than the infostate: at infostate {keys[point]!r} "
+                f"it plays {before.tolist()} after history {list(tree.history_actions(asked_at[point]))} and "
+                f"{probabilities[own].tolist()} after {list(tree.history_actions(history))}"
+            )
+        if point not in asked_at:
+            asked_at[point] = history
+    return probabilities
+
+
+def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, probabilities: np.ndarray) -> None:
+    """Writes the answer for a decision point to the player's `probabilities`; legal actions it leaves out have probability 0.
+
+    Raises:
+      ValueError: no probabilities by action, an action twice, or an illegal one. Whether they are a distribution is not seen.
+    """
+    treeplex = game.treeplexes[player]
+    sequences = treeplex.sequences(point)
+    key = treeplex.infostate_keys[point]
+    legal = [int(action) for action in treeplex.actions[sequences.start : sequences.stop]]
+    try:
+        pairs = list(answer.items() if isinstance(answer, Mapping) else answer)
+        by_action = {action: float(probability) for action, probability in pairs}
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{game.tree.game}: the policy of player {player} at infostate {key!r} is {answer!r}, not probabilities by action"
+        ) from error
+    if len(by_action) < len(pairs):
+        raise ValueError(f"{game.tree.game}: {answer!r} at infostate {key!r} names an action twice")
+    for action, probability in by_action.items():
+        if action not in legal and probability != 0:
+            raise ValueError(_illegal(game, player, point, action, probability))
+    probabilities[sequences.start : sequences.stop] = [by_action.get(action, 0.0) for action in legal]
+
+
+def players_reach(
+    states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
+) -> np.ndarray:
+    """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
+
+    Args:
+      states: one or k states of a game.
+      policy: a `StrategyProfile`, or a policy of OpenSpiel's; it is asked on the paths to the states only, so the whole game
+        may be too large for this package.
+
+    Raises:
+      TypeError: no such policy.
+      TypeError, ValueError: no states to start from, see `checked_roots`.
+      ValueError: a profile of another game, or a `TabularPolicy` of a game with another number of players; or, on a path, the
+        policy has no answer, or one that is not a distribution over the legal actions.
+    """
+    if not callable(getattr(policy, "action_probabilities", None)):
+        raise TypeError(f"expected a StrategyProfile or an OpenSpiel policy, got {policy!r}; see read_policy")
+    game, roots = checked_roots(states)
+    _check_belongs(policy, game)
+    reach = np.ones((len(roots), game.num_players()))
+    for row, history in enumerate(roots):
+        for state, action in moves(game, history):
+            if not state.is_chance_node():
+                reach[row, state.current_player()] *= _answer_at(state, policy).get(action, 0.0)
+    return reach
+
+
+def _check_belongs(policy: Any, game: pyspiel.Game) -> None:
+    """Refuses a policy that is known to be one of another game.
+
+    Raises:
+      ValueError: it is.
+    """
+    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+
+    if isinstance(policy, StrategyProfile):
+        policy.check_knows(game)
+    elif isinstance(policy, openspiel_policy.TabularPolicy):
+        _check_num_players(game, policy)
+
+
+def _answer_at(state: pyspiel.State, policy: Any) -> dict[int, float]:
+    """The distribution over actions that `policy` gives for a decision.
+
+    Raises:
+      ValueError: it gives none.
+    """
+    player = state.current_player()
+    # OpenSpiel's C++ policies do not take the player; its Python games may need it.
+    asked = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
+    nothing = f"{at(state)} the policy of player {player} has nothing for infostate {state.information_state_string(player)!r}"
+    try:
+        answer = policy.action_probabilities(*asked)
+    except (LookupError, pyspiel.SpielError) as error:
+        raise ValueError(f"{nothing} ({error!r})") from error
+    if not answer:  # what pyspiel.TabularPolicy says of infostates that it does not have
+        raise ValueError(nothing)
+    illegal = [action for action, probability in answer.items() if probability != 0 and action not in state.legal_actions()]
+    if illegal:
+        raise ValueError(f"{at(state)} the policy of player {player} plays the illegal action {illegal[0]}: {answer}")
+    total, least = sum(answer.values()), min(answer.values())
+    if not (abs(total - 1) <= PROBABILITY_TOLERANCE and least >= -PROBABILITY_TOLERANCE):
+        raise ValueError(
+            f"{at(state)} the policy of player {player} is not a probability distribution: {answer} sums to {total}"
+        )
+    return dict(answer)
+
+
+def _not_one_per_player(game: SequenceFormGame, num_policies: int) -> str:
+    message = f"{game.tree.game} has {game.num_players} players, got {num_policies} policies"
+    missing = [str(player) for player in range(num_policies, game.num_players)]
+    return f"{message}: none for player {', '.join(missing)}" if missing else f"{message}; give one for each player"
+
+
+def _missing(game: SequenceFormGame, player: int, key: str) -> str:
+    return f"{game.tree.game}: the policy of player {player} has nothing for infostate {key!r}"
+
+
+def _illegal(game: SequenceFormGame, player: int, point: int, action: int, probability: float) -> str:
+    key = game.treeplexes[player].infostate_keys[point]
+    return (
+        f"{game.tree.game}: the policy of player {player} plays the illegal action {action} with probability {probability} at "
+        f"infostate {key!r}"
+    )

@@ -1,0 +1,1 @@
+"""Sessions that iterate, and the solvers made of them."""

@@ -1,0 +1,98 @@
+"""Learning against best responses: CFR-BR.
+
+Each player of a two-player game learns on its own, against an opponent who best-responds to every strategy of the learner:
+
+    for each player p:
+        y   <- a best response of the opponent to x_p
+        g   <- gradient of p's expected utility against y
+        R_p.observe_utility(g)
+        x_p <- R_p.next_strategy()
+
+The opponent has no regret, so that the average of x_p is within p's average regret of an equilibrium (Johanson, Bard, Burch,
+Bowling 2012, "Finding optimal abstract strategies in extensive-form games").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cfrplus._utils.validation import checked_count
+from spiel_cfrplus.game.sequence_form import SequenceFormGame
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
+from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.self_play import next_strategy
+
+
+def check_players(game: SequenceFormGame) -> None:
+    """Does nothing if the setup makes sense in the game.
+
+    Raises:
+      ValueError: not a two-player constant-sum game.
+    """
+    if not game.is_two_player_constant_sum:
+        raise ValueError(f"CFR-BR is for two-player constant-sum games only, not for {game.tree.game}")
+
+
+class BestResponsePlay:
+    """The loop above, for any minimisers; iterations run in Python.
+
+    Attributes:
+      game: the compiled game.
+      minimizers: one for each player.
+      averaging: the weights of the averages, which begin with the first strategies whatever the convention.
+      alternating: False; the players do not meet.
+      iteration: iterations done.
+      strategies: the current strategies in sequence form.
+      cumulative_strategies: their weighted sums.
+    """
+
+    alternating = False
+
+    def __init__(self, game: SequenceFormGame, minimizers: Sequence[RegretMinimizer], averaging: Averaging | None = None):
+        """Asks every minimiser for its first strategy.
+
+        Raises:
+          ValueError: not a two-player constant-sum game, not one minimiser for each player, or a strategy that is none of that
+            player's.
+        """
+        check_players(game)
+        if len(set(map(id, minimizers))) != 2:
+            raise ValueError(f"expected two minimisers, got {minimizers!r}")
+        self.game = game
+        self.minimizers = tuple(minimizers)
+        self.averaging = Averaging() if averaging is None else averaging
+        self.iteration = 0
+        self.strategies = [next_strategy(game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
+        self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
+
+    def run(self, num_iterations: int) -> None:
+        """Plays `num_iterations` more; errors and interrupts leave the attributes as `SelfPlay.run` does."""
+        for _ in range(checked_count(num_iterations)):
+            self._iterate()
+
+    def _iterate(self) -> None:
+        (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
+        strategies = []
+        for player, minimizer in enumerate(self.minimizers):
+            minimizer.observe_utility(self.game.payoff_gradient(player, self._answered(player)))
+            strategies.append(next_strategy(self.game, player, minimizer))
+        pairs = zip(self.cumulative_strategies, self.strategies, strict=True)
+        sums = [total + weight * strategy for total, strategy in pairs]
+        vars(self).update(cumulative_strategies=sums, strategies=strategies, iteration=self.iteration + 1)
+
+    def _answered(self, player: int) -> list[np.ndarray]:
+        """The player's strategy and a best response of the other one."""
+        met = list(self.strategies)
+        other = self.game.treeplexes[1 - player]
+        met[1 - player] = other.sequence_form(other.best_response(self.game.payoff_gradient(1 - player, met)))
+        return met
+
+    def current_policy(self) -> np.ndarray:
+        """The current behavioural policies of both players, float64 (S,); uniform where a player does not come."""
+        return self.game.behavioural_policies(self.strategies)
+
+    def average_policy(self) -> np.ndarray:
+        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        return self.game.behavioural_policies(self.cumulative_strategies)

@@ -1,0 +1,110 @@
+"""Files that are written whole or not at all, and what killed writers leave behind."""
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from spiel_cfrplus._utils import files
+
+WRITE = """
+import sys
+from spiel_cfrplus._utils.files import whole_file
+
+with whole_file(sys.argv[1]) as file:
+    file.write(b"half")
+    file.flush()
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start_writer(path):
+    writer = subprocess.Popen([sys.executable, "-c", WRITE, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout.readline() == "written\n"
+    return writer
+
+
+def kill(writer):
+    writer.send_signal(signal.SIGKILL)
+    writer.communicate()
+
+
+def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_target(tmp_path):
+    target = tmp_path / "target"
+    kill(start_writer(target))
+    kill(start_writer(tmp_path / "another"))
+    left = set(os.listdir(tmp_path))
+    assert len(left) == 2
+    with files.whole_file(target) as file:
+        file.write(b"whole")
+    assert target.read_bytes() == b"whole"
+    assert len(left & set(os.listdir(tmp_path))) == 1  # that of the other target
+    files.check_writable(tmp_path / "another")
+    assert os.listdir(tmp_path) == ["target"]
+
+
+def test_the_file_of_a_live_writer_stays(tmp_path):
+    target = tmp_path / "target"
+    writer = start_writer(target)
+    with files.whole_file(target) as file:
+        file.write(b"first")
+    assert target.read_bytes() == b"first"
+    writer.communicate(timeout=60)
+    assert writer.returncode == 0
+    assert target.read_bytes() == b"half"
+    assert os.listdir(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("change", ["other machine", "no locks"])
+def test_a_file_whose_writer_cannot_be_asked_stays_for_an_hour(change, tmp_path, monkeypatch):
+    def no_locks(*args):
+        raise OSError("Function not implemented")
+
+    target = tmp_path / "target"
+    kill(start_writer(target))
+    (left,) = tmp_path.iterdir()
+    if change == "no locks":
+        monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    else:
+        monkeypatch.setattr(files.socket, "gethostname", lambda: "elsewhere")
+    with files.whole_file(target):
+        pass
+    assert left.exists()
+    os.utime(left, times=2 * (time.time() - 3700,))
+    with files.whole_file(target):
+        pass
+    assert os.listdir(tmp_path) == ["target"]
+
+
+def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "fcntl", None)
+    with files.whole_file(tmp_path / "target") as file:
+        file.write(b"whole")
+    assert (tmp_path / "target").read_bytes() == b"whole"
+    with pytest.raises(RuntimeError, match="on purpose"), files.whole_file(tmp_path / "target") as file:
+        raise RuntimeError("on purpose")
+    assert os.listdir(tmp_path) == ["target"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "I/O error")])
+def test_errors_that_name_no_file_name_the_target(error, tmp_path):
+    with (
+        pytest.raises(OSError, match=re.escape(f"{error.strerror}: '{tmp_path / 'target'}'")),
+        files.whole_file(tmp_path / "target"),
+    ):
+        raise error
+    assert os.listdir(tmp_path) == []
+
+
+def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tmp_path):
+    for error in (OSError(errno.EACCES, "Permission denied", "another"), TimeoutError("took too long")):
+        before = str(error)
+        with pytest.raises(type(error)) as raised, files.whole_file(tmp_path / "target"):
+            raise error
+        assert str(raised.value) == before

@@ -1,0 +1,65 @@
+"""Comparison with OpenSpiel's own solvers."""
+
+import importlib
+
+import games
+import pyspiel
+import pytest
+
+from spiel_cfrplus import ALGORITHMS, CFRSolver
+from spiel_cfrplus.analysis.crosscheck import crosscheck
+
+importlib.import_module("open_spiel.python.games")
+
+GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(num_cards=4,imp_info=True,points_order=descending))"
+
+
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr+"])
+@pytest.mark.parametrize(
+    ("game", "num_iterations"),
+    [
+        ("kuhn_poker", 50),
+        ("leduc_poker", 20),
+        ("liars_dice(dice_sides=3)", 50),
+        ("kuhn_poker(players=3)", 50),
+        ("python_kuhn_poker", 50),
+        (GOOFSPIEL, 50),
+    ],
+)
+def test_agrees_with_openspiel(game, num_iterations, algorithm):
+    rows = crosscheck(pyspiel.load_game(game), algorithm, num_iterations=num_iterations)
+    assert rows[-1].iteration == num_iterations
+    assert max(row.difference for row in rows) < 1e-9
+
+
+@pytest.mark.parametrize("algorithm", ["lcfr", "dcfr"])
+@pytest.mark.parametrize(("game", "num_iterations"), [("kuhn_poker", 100), ("leduc_poker", 10)])
+def test_discounted_variants_agree_with_openspiel(game, num_iterations, algorithm):
+    rows = crosscheck(pyspiel.load_game(game), algorithm, num_iterations=num_iterations)
+    assert max(row.difference for row in rows) < 1e-8
+
+
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr+"])
+@pytest.mark.parametrize("game", ["kuhn_poker", "liars_dice(dice_sides=3)"])
+def test_agrees_with_openspiel_when_updates_are_simultaneous(game, algorithm):
+    rows = crosscheck(pyspiel.load_game(game), algorithm, num_iterations=20, alternating=False)
+    assert max(row.difference for row in rows) < 1e-9
+
+
+def test_works_on_games_that_only_exist_as_objects():
+    assert max(row.difference for row in crosscheck(games.biased_rock_paper_scissors(), "cfr+", num_iterations=50)) < 1e-9
+
+
+def test_a_solver_that_differs_is_noticed(monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "cfr+", CFRSolver)
+    rows = crosscheck(pyspiel.load_game("kuhn_poker"), "cfr+", num_iterations=10)
+    assert rows[0].difference < 1e-9
+    assert rows[-1].current_policy > 1e-3
+    assert rows[-1].average_policy > 1e-3
+    assert rows[-1].nash_conv > 1e-3
+
+
+def test_algorithms_that_openspiel_lacks_are_refused():
+    for algorithm, alternating in (("pcfr+", True), ("dcfr", False)):
+        with pytest.raises(ValueError, match=r"OpenSpiel has no solver .* with; choose one of cfr, cfr\+, lcfr, dcfr"):
+            crosscheck(pyspiel.load_game("kuhn_poker"), algorithm, num_iterations=1, alternating=alternating)

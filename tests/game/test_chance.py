@@ -1,0 +1,169 @@
+"""Chance moves: lists of outcomes that are refused, accepted as they are, or normalized."""
+
+import warnings
+
+import games
+import numpy as np
+import pyspiel
+import pytest
+from games import Chance, End, Turn, mentions
+
+from spiel_cfrplus import CFRPlusSolver, compile_game, compile_subgame
+from spiel_cfrplus.game.chance import chance_probability
+from spiel_cfrplus.game.game_tree import GameTree
+from spiel_cfrplus.game.parallel_walk import walk_whole_game
+from spiel_cfrplus.game.size_estimate import estimate_size
+from spiel_cfrplus.openspiel import cfr
+
+_UNLABELED = """EFG 2 R "unlabeled outcomes" { "A" "B" } ""
+c "" 1 "" { OUTCOMES } 0
+p "" 1 1 "left" { "a" "b" } 0
+t "" 1 "" { 3 -3 }
+t "" 2 "" { 1 -1 }
+p "" 1 2 "right" { "a" "b" } 0
+t "" 3 "" { 0 0 }
+t "" 4 "" { 4 -4 }
+"""
+
+
+def _two_halves(outcomes: str) -> pyspiel.Game:
+    """Chance picks between a choice of 3 or 1 and a choice of 0 or 4: worth (3 + 4) / 2 to player 0."""
+    return pyspiel.load_efg_game(_UNLABELED.replace("OUTCOMES", outcomes))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        GameTree.from_game,
+        estimate_size,
+        CFRPlusSolver,
+        cfr.CFRPlusSolver,
+        lambda game: compile_subgame(game.new_initial_state().child(0)),
+        lambda game: compile_subgame(game.new_initial_state()),
+    ],
+    ids=["walk", "estimate", "solver", "drop-in", "sub-game below", "sub-game from the start"],
+)
+@pytest.mark.parametrize("outcomes", ['"" 1/2 "" 1/2', '"same" 1/2 "same" 1/2'])
+def test_chance_outcomes_with_one_action_id_are_refused(use, outcomes):
+    game = _two_halves(outcomes)
+    assert [action for action, _ in game.new_initial_state().chance_outcomes()] == [0, 0]
+    with pytest.raises(ValueError, match=mentions("efg_game()", "history []", "same action twice", "label the outcomes")):
+        use(game)
+
+
+def test_labeled_chance_outcomes_are_walked_to_their_own_branches():
+    solver = CFRPlusSolver(_two_halves('"heads" 1/2 "tails" 1/2'))
+    solver.run(100)
+    assert solver.evaluate().values.tolist() == pytest.approx([3.5, -3.5], abs=1e-2)
+
+
+class _OddOutcomes(games._TreeState):
+    """Chance outcomes that are no pairs of an action and a probability."""
+
+    def chance_outcomes(self):
+        return self._place.node.probabilities
+
+
+@pytest.mark.parametrize("outcomes", [[0, 1], [(0, 0.5, 1), (1, 0.5, 1)], [(0, "half"), (1, "half")]])
+def test_chance_outcomes_that_are_no_pairs_are_refused(outcomes):
+    ends = [Turn(0, "pick", {0: End([1, -1]), 1: End([0, 0])})] * 2
+    game = games.python_game("test_odd_outcomes", Chance(outcomes, ends), state=_OddOutcomes)
+    with pytest.raises(ValueError, match=mentions("test_odd_outcomes", "history []", "not (action, probability) pairs")):
+        GameTree.from_game(game)
+
+
+@pytest.mark.parametrize("action", [1.5, -1, "1", None, 2**63])
+def test_chance_actions_that_are_no_action_ids_are_refused(action):
+    ends = [Turn(0, "pick", {0: End([1, -1]), 1: End([0, 0])})] * 2
+    game = games.python_game("test_odd_outcomes", Chance([(0, 0.5), (action, 0.5)], ends), state=_OddOutcomes)
+    for use in (GameTree.from_game, estimate_size):
+        with pytest.raises(
+            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; actions are")
+        ):
+            use(game)
+
+
+def _matching(probabilities):
+    """Player 0 bets on a hidden outcome and earns 10 for a hit: best to bet on the most probable one."""
+    ends = [Turn(0, "bet", {a: End([10.0 * (a == i), -10.0 * (a == i)]) for a in range(3)}) for i in range(len(probabilities))]
+    return games.bad_chance_game(probabilities, ends)
+
+
+def test_chance_probabilities_of_six_decimals_are_normalized_with_one_note():
+    with pytest.warns(UserWarning, match=mentions("test_bad_chance", "history []", "sum to 0.999999")) as notes:
+        solver = CFRPlusSolver(_matching([0.333333] * 3))
+    solver.run(10)
+    assert len(notes) == 1
+    assert notes[0].filename == __file__
+    assert str(notes[0].message).endswith("divided by their sum here")
+    tree = solver.game.tree
+    assert tree.chance_probability[tree.parent == 0].tolist() == [1 / 3] * 3
+    assert solver.evaluate().values[0] == pytest.approx(10 / 3, abs=1e-15)
+
+
+@pytest.mark.parametrize("probabilities", [[0.019231] * 52, [0.5, 0.5 + 1e-6], [0.5, 0.5 - 9e-7], [0.25, 0.5, 0.250001]])
+def test_sums_within_the_tolerance_are_accepted(probabilities):
+    with pytest.warns(UserWarning, match="divided by their sum"):
+        game = compile_game(_matching(probabilities))
+    children = game.tree.parent == 0
+    np.testing.assert_allclose(game.tree.chance_probability[children], np.array(probabilities) / sum(probabilities), rtol=1e-15)
+
+
+@pytest.mark.parametrize("probabilities", [[0.5, 0.50001], [0.33333] * 3, [0.5, 0.4985], [0.1] * 9, [0.5, float("nan")]])
+def test_sums_beyond_the_tolerance_are_refused(probabilities):
+    with pytest.raises(ValueError, match=mentions("test_bad_chance", "history []", "not a probability distribution")):
+        GameTree.from_game(_matching(probabilities))
+
+
+@pytest.mark.parametrize("probabilities", [[1 / 49] * 49, [0.1] * 10, [1 / 3, 1 / 3, 1 / 3 + 5e-13]])
+def test_sums_that_differ_from_1_by_rounding_stay_the_same_doubles(probabilities):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = compile_game(_matching(probabilities)).tree
+    assert tree.chance_probability[tree.parent == 0].tolist() == probabilities
+
+
+def test_sub_games_see_the_normalized_probabilities():
+    game = _matching([0.166667, 0.333333, 0.499999])
+    states = [game.new_initial_state().child(outcome) for outcome in range(3)]
+    tree = compile_subgame(states).tree
+    np.testing.assert_allclose(
+        tree.chance_probability[tree.parent == 0], np.array([166667, 333333, 499999]) / 999999, rtol=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "expected"),
+    [
+        ([0.166667, 0.333333, 0.499999], [166667 / 999999, 333333 / 999999, 499999 / 999999]),
+        ([0.333334, 0.333333, 0.333334], [333334 / 1000001, 333333 / 1000001, 333334 / 1000001]),
+        ([0.1] * 10, [0.1] * 10),
+    ],
+)
+def test_the_probability_of_one_outcome_is_that_of_the_compiled_game(probabilities, expected):
+    state = _matching(probabilities).new_initial_state()
+    found = [chance_probability(state, outcome) for outcome in range(len(probabilities))]
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    if expected == probabilities:
+        assert found == probabilities
+    with pytest.raises(ValueError, match=mentions("history []", "chance has no outcome 10")):
+        chance_probability(state, 10)
+
+
+def test_drop_in_solver_keeps_the_probabilities_that_openspiel_computes_with():
+    game = _matching([0.333333] * 3)
+    mine, theirs = cfr.CFRPlusSolver(game), pyspiel.CFRPlusSolver(game)
+    for _ in range(5):
+        mine.evaluate_and_update_policy()
+        theirs.evaluate_and_update_policy()
+    policy = theirs.average_policy()
+    for state in (game.new_initial_state().child(0),):
+        key = state.information_state_string(0)
+        assert mine.average_policy().policy_for_key(key).tolist()[:3] == [p for _, p in policy.get_state_policy(key)]
+    tree = mine._histories.tree
+    assert tree.chance_probability[tree.parent == 0].tolist() == [0.333333] * 3
+
+
+def test_walks_keep_the_probabilities_that_the_game_gives():
+    record = walk_whole_game(_matching([0.333333] * 3))
+    assert record.outcome_probabilities.tolist() == [0.333333] * 3

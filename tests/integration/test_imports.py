@@ -1,0 +1,111 @@
+"""What importing the package costs and offers. Times are for benchmarks/cold_start.py; here it is which modules come along."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+from open_spiel.python.games.kuhn_poker import KuhnPokerGame as PythonKuhn
+
+import spiel_cfrplus
+
+
+def run_python(script: str) -> str:
+    """What a fresh process prints."""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def imported_by(script: str) -> set[str]:
+    return set(run_python(f"import sys, pyspiel\n{script}\nprint(*sys.modules)").split())
+
+
+def test_import_alone_brings_nothing_but_the_package_and_what_python_has():
+    brought = imported_by("import spiel_cfrplus") - imported_by("")
+    assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {"spiel_cfrplus"}
+
+
+def test_signals_are_handled_before_anything_is_imported_that_takes_long():
+    brought = imported_by("from spiel_cfrplus import _entry_point") - imported_by("")
+    assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {
+        "spiel_cfrplus",
+        "spiel_cfrplus.cli.entry_point",
+        "spiel_cfrplus.cli.stop_signals",
+    }
+
+
+def test_solving_brings_only_what_it_needs():
+    modules = imported_by("""
+import spiel_cfrplus
+solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
+solver.run(10)
+solver.nash_conv()
+""")
+    assert {"numba", "spiel_cfrplus.solving.solvers"} <= modules
+    assert not {"absl", "hypothesis", "matplotlib", "open_spiel.python.games", "open_spiel.python.policy"} & modules
+
+
+def test_the_checkpoint_of_a_python_game_brings_the_game(tmp_path):
+    path = tmp_path / "python_kuhn.npz"
+    solver = spiel_cfrplus.CFRSolver(PythonKuhn())
+    solver.run(7)
+    solver.save(path)
+    assert run_python(f"import spiel_cfrplus; print(spiel_cfrplus.Solver.load({str(path)!r}).iteration)") == "7\n"
+
+
+def test_every_module_can_be_imported_first():
+    """None relies on what another import happened to bring, which circular imports would."""
+    run_python("""
+import importlib, pkgutil, sys, spiel_cfrplus
+modules = [module.name for module in pkgutil.walk_packages(spiel_cfrplus.__path__, "spiel_cfrplus.")]
+assert len(modules) > 30
+for module in modules:
+    for known in [known for known in sys.modules if known.partition(".")[0] == "spiel_cfrplus"]:
+        del sys.modules[known]
+    importlib.import_module(module)
+""")
+
+
+def test_public_names_are_those_that_type_checkers_see():
+    """The imports in `if TYPE_CHECKING`, read from the source, against what users get."""
+    homes = {
+        alias.name: node.module
+        for node in ast.walk(ast.parse(inspect.getsource(spiel_cfrplus)))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("spiel_cfrplus.")
+        for alias in node.names
+    }
+    assert sorted(homes) == sorted(spiel_cfrplus.__all__)
+    for name, module in homes.items():
+        assert getattr(spiel_cfrplus, name) is getattr(importlib.import_module(module), name), name
+
+
+def test_public_names_are_there_before_they_are_used():
+    run_python("""
+import spiel_cfrplus
+assert set(spiel_cfrplus.__all__) <= set(dir(spiel_cfrplus)) and "__version__" in dir(spiel_cfrplus)
+from spiel_cfrplus import *
+from spiel_cfrplus.solving import solvers
+assert CFRPlusSolver is solvers.CFRPlusSolver
+""")
+
+
+def test_modules_come_when_they_are_used():
+    """As the README writes them: `import spiel_cfrplus`, then `spiel_cfrplus.analysis.plotting.plot_convergence`."""
+    run_python("""
+import sys, spiel_cfrplus
+assert {"plotting", "theory", "size_estimate", "openspiel"} <= set(dir(spiel_cfrplus))
+assert "spiel_cfrplus.analysis.plotting" not in sys.modules
+assert callable(spiel_cfrplus.analysis.plotting.plot_convergence)
+assert spiel_cfrplus.analysis.theory.TheoryChecks and spiel_cfrplus.analysis.convergence.convergence
+assert spiel_cfrplus.openspiel.cfr_br.CFRBRSolver
+assert spiel_cfrplus.CFRSolver is spiel_cfrplus.solving.solvers.CFRSolver
+assert not hasattr(spiel_cfrplus, "_kernel")
+""")
+
+
+def test_other_names_are_missing():
+    with pytest.raises(AttributeError, match="module 'spiel_cfrplus' has no attribute 'CFRPLusSolver'"):
+        _ = spiel_cfrplus.CFRPLusSolver

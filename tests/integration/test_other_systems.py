@@ -1,0 +1,134 @@
+"""Systems without what only POSIX has, such as Windows: nothing of it is needed to import the package or to run the command."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from spiel_cfrplus._utils import memory
+from spiel_cfrplus.game import parallel_walk
+
+# After what the package builds on has been imported, which knows the system that it runs on.
+WITHOUT_POSIX = """
+import sys
+import absl.app, numba, numpy, open_spiel.python.games, platformdirs, psutil, pyspiel, tqdm
+import os, signal
+
+os.environ.setdefault("SPIEL_CFRPLUS_CACHE_DIR", platformdirs.user_cache_dir("spiel_cfrplus", appauthor=False))
+
+POSIX_ONLY = {"resource", "fcntl", "pwd", "grp", "termios", "pty", "tty", "syslog", "posix", "crypt", "spwd"}
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name in POSIX_ONLY:
+            raise ModuleNotFoundError(f"No module named {name!r}")
+
+for name in POSIX_ONLY:
+    sys.modules.pop(name, None)
+sys.meta_path.insert(0, Blocked())
+for name in ("fork", "getuid", "getgid", "killpg", "setsid", "mkfifo", "sched_getaffinity", "sched_setaffinity",
+             "uname", "chown", "WIFSIGNALED", "WTERMSIG"):
+    if hasattr(os, name):
+        delattr(os, name)
+for name in ("SIGHUP", "SIGALRM", "SIGKILL", "SIGUSR1", "SIGCHLD", "SIGPIPE", "SIGQUIT", "SIGTSTP", "alarm", "pthread_sigmask"):
+    if hasattr(signal, name):
+        delattr(signal, name)
+"""
+
+
+def run_without_posix(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX + script], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_every_module_can_be_imported():
+    result = run_without_posix("""
+import importlib, pkgutil, spiel_cfrplus
+for module in pkgutil.walk_packages(spiel_cfrplus.__path__, "spiel_cfrplus."):
+    importlib.import_module(module.name)
+assert not POSIX_ONLY & set(sys.modules)
+""")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_the_command_runs(tmp_path):
+    checkpoint, plot = tmp_path / "solver.npz", tmp_path / "plot.svg"
+    for iterations in (5, 20):
+        flags = ["--game=goofspiel(num_cards=3)", f"--iterations={iterations}", f"--cache={tmp_path / 'walks'}"]
+        result = run_without_posix(f"""
+sys.argv = ["spiel-cfrplus", *{[*flags, f"--checkpoint={checkpoint}", f"--plot={plot}"]!r}]
+from spiel_cfrplus import command_line
+command_line.main()
+""")
+        assert (result.returncode, result.stderr) == (0, "")
+    assert "at iteration 5" in result.stdout
+    assert "by OpenSpiel, of the exported TabularPolicy" in result.stdout
+    assert plot.read_text().endswith("</svg>\n")
+
+
+def test_large_games_are_announced_where_no_limit_is_known(tmp_path):
+    result = run_without_posix("""
+import psutil
+def fail():
+    raise NotImplementedError
+psutil.virtual_memory = fail
+import pathlib
+pathlib.Path.read_text = lambda path: (_ for _ in ()).throw(FileNotFoundError(path))
+from spiel_cfrplus import memory, command_line
+assert memory.available_bytes() == float("inf")
+sys.argv = ["spiel-cfrplus", "--game=chess", "--max_histories=1000"]
+command_line.main()
+""")
+    assert result.returncode == 2
+    assert "more than" in result.stdout
+    assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
+
+
+def test_workers_are_outside_the_group_that_hears_ctrl_c():
+    if sys.platform == "win32":
+        assert parallel_walk._OUTSIDE_OWN_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        assert parallel_walk._OUTSIDE_OWN_GROUP == {"process_group": 0}
+
+
+def test_memory_heeds_the_limit_of_the_address_space(monkeypatch):
+    resource = pytest.importorskip("resource")
+    used = memory.psutil.Process().memory_info().vms
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (used + 10**6, -1) if kind == resource.RLIMIT_AS else None)
+    assert 0 <= memory.available_bytes() <= 10**6
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/", {"memory.max": "5000", "memory.current": "2000"}, 3000),  # version 2, in a container
+        ("0::/a/b", {"a/memory.max": "500", "a/memory.current": "100", "a/b/memory.max": "max"}, 400),
+        ("4:memory:/a", {"memory/a/memory.limit_in_bytes": "90", "memory/a/memory.usage_in_bytes": "60"}, 30),  # version 1
+        ("4:cpu,memory:/a", {"memory/memory.limit_in_bytes": "90", "memory/memory.usage_in_bytes": "50"}, 40),
+        ("0::/", {"memory.max": "100", "memory.current": "120"}, 0),
+        ("0::/", {"memory.max": "max", "memory.current": "120"}, None),
+        ("3:cpu:/a", {"memory/a/memory.limit_in_bytes": "90", "memory/a/memory.usage_in_bytes": "60"}, None),
+        ("", {}, None),
+    ],
+)
+def test_memory_heeds_the_limits_of_containers(own, files, expected, monkeypatch, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "own").write_text(own)
+    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "_CONTROL_GROUPS", tmp_path)
+    unlimited = 10**15
+    monkeypatch.setattr(memory, "_left_on_the_machine", lambda: [unlimited])
+    monkeypatch.setattr(memory, "_left_of_the_address_space", lambda: [])
+    assert memory.available_bytes() == (unlimited if expected is None else expected)
+
+
+def test_nothing_posix_is_imported_unguarded():
+    """Modules that Windows lacks are imported where they are used, or in a try statement."""
+    package = pathlib.Path(memory.__file__).parent
+    for path in package.rglob("*.py"):
+        for line in path.read_text().splitlines():
+            assert line not in {f"import {name}" for name in ("resource", "fcntl", "pwd", "grp", "termios")}, path

@@ -1,0 +1,125 @@
+"""The compiled passes after the walk, against plain statements of what they do."""
+
+import fractions
+import math
+
+import numpy as np
+import pytest
+
+from spiel_cfrplus.kernels import tree as tree_kernels
+
+
+def random_tree(rng, size):
+    """Children of each node, numbered in preorder."""
+    children = {0: []}
+    open_nodes = [0]
+    for node in range(1, size):
+        del open_nodes[rng.integers(len(open_nodes)) + 1 :]  # go on somewhere on the path to the node before
+        children[open_nodes[-1]].append(node)
+        children[node] = []
+        open_nodes.append(node)
+    return children
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lay_out_finds_parents_and_edges(seed):
+    rng = np.random.default_rng(seed)
+    children = random_tree(rng, 60)
+    # Nodes with as many children share a group of edges, or have one of two such groups.
+    groups = [(count, twin) for count in range(1, 60) for twin in range(2)]
+    edge_start = np.cumsum([0, *(count for count, _ in groups)]).astype(np.int32)
+    edge_action, edge_probability = rng.integers(0, 99, edge_start[-1]).astype(np.int32), rng.random(edge_start[-1])
+    group = np.array([groups.index((len(children[n]), rng.integers(2))) if children[n] else -1 for n in range(60)], np.int32)
+    parent, action, probability = np.full(60, -7, np.int32), np.full(60, -7, np.int32), np.full(60, -7.0)
+    tree_kernels.lay_out(group, edge_start, edge_action, edge_probability, np.zeros(60, np.int32), parent, action, probability)
+    assert (parent[0], action[0], probability[0]) == (-7, -7, -7.0)
+    for node, below in children.items():
+        assert parent[below].tolist() == [node] * len(below)
+        edges = edge_start[group[node]] + np.arange(len(below))
+        assert action[below].tolist() == edge_action[edges].tolist()
+        assert probability[below].tolist() == edge_probability[edges].tolist()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_add_runs_adds_up_each_run(seed):
+    rng = np.random.default_rng(seed)
+    order, run_start = rng.permutation(30), np.array([0, 1, 4, 15, 30])
+    weights, values = rng.random(30), rng.normal(size=(30, 3))
+    sums = np.full((4, 3), np.nan)
+    tree_kernels.add_runs(order, run_start, weights, values, sums)
+    for run in range(4):
+        members = order[run_start[run] : run_start[run + 1]]
+        for column in range(3):
+            assert sums[run, column] == pytest.approx(math.fsum(weights[m] * values[m, column] for m in members), rel=1e-12)
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 1.0, 2.0**40])
+def test_add_runs_removes_what_is_rounding_and_nothing_else(unit):
+    tenths = np.array([[0.1], [0.2], [-0.3], [0.1], [0.2], [-0.3 * (1 - 1e-12)]]) * unit
+    exact = sum(map(fractions.Fraction, tenths[:3, 0].tolist()))
+    assert exact != 0  # 0.1 + 0.2 is not 0.3 in binary
+    sums = np.full((2, 1), np.nan)
+    tree_kernels.add_runs(np.arange(6), np.array([0, 3, 6]), np.ones(6), tenths, sums)
+    assert sums[0, 0] == 0
+    assert sums[1, 0] == pytest.approx(3e-13 * unit, rel=1e-2)
+
+
+def tree_of_size(rng, size):
+    """(parent of each node, ancestors of each node, itself last) of a random tree."""
+    children = random_tree(rng, size)
+    parent = np.full(size, -1, np.int32)
+    for node, below in children.items():
+        parent[below] = node
+    paths = {0: [0]}
+    for node in range(1, size):
+        paths[node] = [*paths[parent[node]], node]
+    return parent, paths
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sums_go_up_and_down_the_tree(seed):
+    rng = np.random.default_rng(seed)
+    parent, paths = tree_of_size(rng, 40)
+    steps = rng.integers(1, 100, 40)
+    upwards, downwards = steps.copy(), steps.copy()
+    tree_kernels.add_to_parents(parent, upwards)
+    tree_kernels.add_parents(parent, downwards)
+    assert upwards.tolist() == [sum(steps[n] for n in range(40) if node in paths[n]) for node in range(40)]
+    assert downwards.tolist() == [sum(steps[n] for n in paths[node]) for node in range(40)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_chance_reach_is_the_product_along_the_path(seed):
+    rng = np.random.default_rng(seed)
+    parent, paths = tree_of_size(rng, 40)
+    probability, reach = np.append(1.0, rng.random(39)), np.full(40, np.nan)
+    tree_kernels.chance_reach(parent, probability, reach)
+    np.testing.assert_allclose(reach, [math.prod(probability[paths[node]]) for node in range(40)], rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_repeated_infostate_is_the_first_with_an_ancestor_in_it(seed):
+    rng = np.random.default_rng(seed)
+    _, paths = tree_of_size(rng, 30)
+    infostate = rng.integers(-1, 40, 30).astype(np.int32)
+    subtree_end = np.array([1 + max(n for n in range(30) if node in paths[n]) for node in range(30)])
+    repeated = [n for n in range(30) if infostate[n] >= 0 and infostate[n] in infostate[paths[n][:-1]]]
+    found = tree_kernels.find_repeated_infostate(infostate, subtree_end, np.full(40, -1))
+    assert found == min(repeated, default=-1)
+
+
+def test_an_infostate_that_comes_again_beside_itself_is_not_repeated():
+    # 0 is the parent of 1 and 2, which share an infostate; in the second tree 1 is the parent of 2, and 0 is in it as well.
+    for infostate, subtree_end, expected in [([0, 1, 1], [3, 2, 3], -1), ([0, 1, 1], [3, 3, 3], 2), ([1, 1, 1], [3, 2, 3], 1)]:
+        latest = np.full(2, -1)
+        assert tree_kernels.find_repeated_infostate(np.array(infostate, np.int32), np.array(subtree_end), latest) == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_placing_by_keys_is_a_stable_sort(seed):
+    rng = np.random.default_rng(seed)
+    order, keys = rng.permutation(50).astype(np.uint32), rng.integers(0, 6, 50).astype(np.uint32)
+    counts = np.bincount(keys, minlength=6)
+    placed = np.full(50, 99, np.uint32)
+    tree_kernels.place_in_order(keys, order, np.cumsum(counts) - counts, placed)
+    assert placed.tolist() == sorted(order.tolist(), key=lambda row: keys[row])

@@ -1,0 +1,430 @@
+"""Symmetry and forced moves: that all of it is found, and that nothing is lost."""
+
+import collections
+import copy
+import decimal
+import pickle
+import re
+from collections.abc import Callable, Hashable
+from decimal import Decimal
+
+import games
+import numpy as np
+import pyspiel
+import pytest
+from games import GAMES, Chance, End, Node, Turn
+from open_spiel.python.algorithms import exploitability
+
+from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, SequenceFormGame, Solver, StrategyProfile, compile_game
+from spiel_cfrplus.analysis.theory import THEOREM_6, TheoryChecks
+from spiel_cfrplus.solving.symmetry import Reduction
+
+FOUR_SUITS = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=10 10,firstPlayer=1 1,numSuits=4,numRanks=3,numHoleCards=1,"
+    "numBoardCards=0 1,raiseSize=20 40,maxRaises=2 2)"
+)
+BATTLESHIP = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=3,allow_repeated_shots=False)"
+GOOFSPIEL = (
+    "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=4,points_order=descending,num_turns=-1,players=2,"
+    "returns_type=win_loss))"
+)
+
+
+def twins(root: Node, payoff: Callable[[float], float] = lambda value: value) -> Node:
+    """Chance first says which of two copies of the game is played, whose infostates have names of their own.
+
+    Args:
+      root: the game.
+      payoff: what becomes of the returns in the second copy.
+    """
+
+    def renamed(node: Node, mark: str) -> Node:
+        match node:
+            case End(returns):
+                return End([payoff(value) for value in returns] if mark == "b" else returns)
+            case Chance(probabilities, children):
+                return Chance(probabilities, [renamed(child, mark) for child in children])
+            case Turn(player, key, children):
+                return Turn(player, f"{mark} {key}", {action: renamed(child, mark) for action, child in children.items()})
+        raise TypeError(node)
+
+    return Chance([0.5, 0.5], [renamed(root, "a"), renamed(root, "b")])
+
+
+def random_tree(seed: int, num_players: int = 2, zero_sum: bool = True) -> Node:
+    return games.tree_of(games.random_efg(seed, depth=4, num_players=num_players, zero_sum=zero_sum))
+
+
+RANDOM = {
+    "twins": lambda: games.efg_game(twins(random_tree(3))),
+    "twins of three players": lambda: games.efg_game(twins(random_tree(4, 3, zero_sum=False))),
+    "twins of twins": lambda: games.efg_game(twins(twins(random_tree(5)))),
+}
+COMPARED = {
+    **{name: GAMES[name] for name in ("kuhn_poker", "kuhn_poker_3p", "leduc_poker", "dark_hex_2")},
+    "liars_dice_3": lambda: pyspiel.load_game("liars_dice(dice_sides=3)"),
+    "goofspiel": lambda: pyspiel.load_game(GOOFSPIEL),
+    "battleship": lambda: pyspiel.load_game(BATTLESHIP),
+    "idle player": lambda: pyspiel.convert_to_turn_based(games.idle_player_game()),
+    **RANDOM,
+}
+compared = pytest.mark.parametrize("name", COMPARED)
+
+
+# The sizes that are known.
+
+
+@pytest.mark.parametrize(
+    ("name", "infostates", "most_payoffs"),
+    [
+        # Leduc poker up to the names of the suits has 288 infostates, as every paper that removes suits says.
+        ("leduc_poker", 288, 1116),
+        (FOUR_SUITS, 288, 1251),
+        # The coarsest partition has 19,998 before forced moves go.
+        ("tic_tac_toe", 19_998, 209_088),
+        ("kuhn_poker", 12, 30),
+    ],
+)
+def test_known_sizes(name, infostates, most_payoffs):
+    reduction = compile_game(pyspiel.load_game(name)).reduction
+    assert reduction.num_payoffs <= most_payoffs
+    if name == "tic_tac_toe":
+        assert reduction.num_infostates <= infostates
+    else:
+        assert reduction.num_infostates == infostates
+
+
+def test_kuhn_poker_has_nothing_to_merge():
+    game = compile_game(pyspiel.load_game("kuhn_poker"))
+    assert game.reduction.sequence_class.tolist() == list(range(game.num_sequences))
+    assert str(game.reduction) == "12 infostates to 12, 26 sequences to 26, 30 payoffs to 30"
+
+
+def test_half_of_the_infostates_of_liars_dice_are_forced():
+    # After the highest bid there is only the call: that bid can follow each of the 2^11 sets of lower bids, for either player.
+    game = compile_game(pyspiel.load_game("liars_dice(dice_sides=4)"))
+    forced = [treeplex.num_actions == 1 for treeplex in game.treeplexes]
+    assert game.reduction.num_infostates <= game.num_infostates - np.concatenate(forced).sum() == game.num_infostates // 2
+
+
+# The partition, against the definition.
+
+
+def naive_classes(game: SequenceFormGame) -> list[Hashable]:
+    """Colour refinement as defined, with dictionaries; sums rounded to nine digits."""
+    treeplexes, payoffs = game.treeplex_arrays, game.payoff_arrays
+    starts = treeplexes.sequence_start.tolist()
+    roots = treeplexes.player_block[:-1].tolist()
+    players = {root: player for player, root in enumerate(roots)}
+    stands_for = list(range(game.num_sequences))
+    own_of, infostates = {}, []
+    for j in range(len(starts) - 1):
+        own = range(starts[j], starts[j + 1])
+        if j not in players and len(own) == 1:
+            stands_for[own.start] = stands_for[treeplexes.parent_sequence[j]]
+        else:
+            infostates.append(j)
+            own_of[j] = list(own)
+    parent = {j: stands_for[treeplexes.parent_sequence[j]] for j in infostates if j not in players}
+    entries = [
+        (stands_for[payoffs.entry_sequence[e]], [stands_for[s] for s in payoffs.opponent_sequences[row]], utility)
+        for row in range(len(payoffs.opponent_sequences))
+        for e in range(payoffs.entry_start[row], payoffs.entry_start[row + 1])
+        for utility in [payoffs.entry_utility[e]]
+    ]
+    colour: dict[int, Hashable] = {s: 0 for j in infostates for s in own_of[j]}
+    while True:
+        sums = {s: collections.defaultdict(float) for s in colour}
+        for s, others, utility in entries:
+            sums[s][tuple(colour[other] for other in others)] += utility
+        paid = {s: frozenset((c, f"{v:.9g}") for c, v in totals.items() if abs(v) > 1e-12) for s, totals in sums.items()}
+        kind: dict[int, Hashable] = {}
+        for j in infostates:
+            above = players[j] if j in players else (colour[parent[j]],)
+            kind[j] = (above, tuple(sorted(map(str, (colour[s] for s in own_of[j])))))
+        below = {s: [] for s in colour}
+        for j, s in parent.items():
+            below[s].append(str(kind[j]))
+        full = {s: (colour[s], kind[j], tuple(sorted(below[s])), paid[s]) for j in infostates for s in own_of[j]}
+        names = {key: number for number, key in enumerate(dict.fromkeys(full.values()))}
+        new = {s: names[key] for s, key in full.items()}
+        if len(names) == len(set(colour.values())):
+            return [new[s] for s in stands_for]
+        colour = new
+
+
+@pytest.mark.parametrize("name", [*COMPARED])
+def test_the_partition_is_the_coarsest(name):
+    game = compile_game(COMPARED[name]())
+    expected, free = naive_classes(game), game.num_sequences - game.reduction.forced.sum()
+    if free > 1_000 and len(set(expected)) > 0.99 * free:  # left as they are
+        assert game.reduction.num_sequences == free
+        return
+    found = game.reduction.sequence_class.tolist()
+    # Equal partitions: each class of the one meets one class of the other.
+    assert len(set(zip(expected, found, strict=True))) == len(set(expected)) == len(set(found)) == game.reduction.num_sequences
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_unit_of_payoffs_makes_no_difference(unit):
+    game = compile_game(games.scaled_game(GAMES["leduc_poker"](), unit))
+    assert str(game.reduction) == "936 infostates to 288, 2186 sequences to 674, 4920 payoffs to 966"
+
+
+@pytest.mark.parametrize(("change", "symmetric"), [(0.0, True), (1e-15, True), (1e-9, False)])
+def test_rounding_hides_no_symmetry_and_what_is_more_is_none(change, symmetric):
+    tree = random_tree(3)
+    alone = compile_game(games.efg_game(tree)).reduction
+    both = compile_game(games.efg_game(twins(tree, lambda value: value * (1 + change)))).reduction
+    assert (both.num_infostates == alone.num_infostates) is symmetric
+
+
+def test_the_report_names_what_was_merged():
+    # Private and public cards of Leduc poker are told apart by their ranks alone: J, Q, K are 0 and 1, 2 and 3, 4 and 5.
+    reduction = compile_game(pyspiel.load_game("leduc_poker")).reduction
+    for player in range(2):
+        merged = reduction.merged_infostates(player)
+        assert sum(map(len, merged)) + 288 // 2 - len(merged) == 936 // 2
+        for keys in merged:
+            ranks = [re.sub(r"(Private|Public): (\d)", lambda card: f"{card[1]}: {int(card[2]) // 2}", key) for key in keys]
+            assert len(set(ranks)) == 1
+    assert compile_game(pyspiel.load_game("kuhn_poker")).reduction.merged_infostates(0) == []
+
+
+# CFR plays the same.
+
+
+@compared
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("alternating", [True, False])
+def test_everything_that_is_learned_is_the_same(name, algorithm, alternating):
+    game = compile_game(COMPARED[name]())
+    whole, reduced = (ALGORITHMS[algorithm](game, alternating=alternating, reduce=reduce) for reduce in (False, True))
+    scale = np.abs(game.payoffs).max()
+    for num_iterations in (0, 1, 1, 1, 12):
+        for solver in (whole, reduced):
+            solver.run(num_iterations)
+        assert reduced.iteration == whole.iteration
+        for ours, theirs in (
+            (reduced.current_profile(), whole.current_profile()),
+            (reduced.average_profile(), whole.average_profile()),
+        ):
+            np.testing.assert_allclose(ours.probabilities, theirs.probabilities, rtol=0, atol=1e-9)
+        regrets = [solver.self_play.cumulative_regrets() / scale for solver in (reduced, whole)]
+        np.testing.assert_allclose(*regrets, rtol=0, atol=1e-9)
+    free = ~game.reduction.forced
+    np.testing.assert_allclose(reduced.self_play.rounding()[free], whole.self_play.rounding()[free], rtol=1e-9)
+    assert reduced.nash_conv() == pytest.approx(whole.nash_conv(), abs=1e-9 * scale)
+
+
+def test_merged_actions_by_hand():
+    # The rows 0 and 2 are alike. Uniform play earns (1 + 0 + 1) / 3 against column 0 and (0 + 3 + 0) / 3 against column 1, the
+    # uniform column 5/6; the rows' regrets are 1/2 - 5/6 and 3/2 - 5/6.
+    game = compile_game(games.matrix_game([[1, 0], [0, 3], [1, 0]]))
+    solver = CFRSolver(game, alternating=False, reduce=True)
+    assert solver.reduction.num_sequences == game.num_sequences - 1
+    assert solver.current_profile().probabilities[1:4] == pytest.approx([1 / 3] * 3)
+    solver.run(1)
+    regrets = solver.self_play.cumulative_regrets()
+    assert regrets[1:4] == pytest.approx([-1 / 3, 2 / 3, -1 / 3])
+    assert regrets[5:] == pytest.approx([5 / 6 - 2 / 3, 5 / 6 - 1])
+    assert solver.current_profile().probabilities[1:] == pytest.approx([0, 1, 0, 1, 1, 0])
+    # Against column 0 uniform play earns 1/3 less than the merged rows: together they are played.
+    solver.run(1)
+    assert solver.self_play.cumulative_regrets()[1:4] == pytest.approx([2 / 3, 2 / 3, 2 / 3])
+    assert solver.current_profile().probabilities[1:4] == pytest.approx([1 / 3] * 3)
+
+
+def test_the_exported_policy_is_that_of_the_whole_game():
+    game = pyspiel.load_game("leduc_poker")
+    solver = CFRPlusSolver(game)
+    assert solver.reduction is not None
+    solver.run(50)
+    policy = solver.average_policy()
+    assert exploitability.nash_conv(game, policy) == pytest.approx(solver.nash_conv(), abs=1e-12)
+    assert len(policy.action_probability_array) == 936
+
+
+def test_ties_of_symmetric_actions_stay_ties():
+    # In exact arithmetic battleship stays in the equilibrium that it starts from.
+    solver = CFRPlusSolver(pyspiel.load_game(BATTLESHIP), reduce=True)
+    for _ in range(10):
+        solver.run(100)
+        assert solver.nash_conv() < 1e-12
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
+    # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up and loses it by t = 10,000.
+    name = BATTLESHIP.replace("ship_sizes=[1]", "ship_sizes=[2]")
+    solver = CFRPlusSolver(games.scaled_game(pyspiel.load_game(name), unit))
+    solver.run(1_000)
+    early = solver.nash_conv()
+    solver.run(9_000)
+    assert 0 < solver.nash_conv() < early / 90 < unit * 1e-7
+
+
+# What callers may rely on.
+
+
+def test_modes():
+    leduc, kuhn = (compile_game(pyspiel.load_game(name)) for name in ("leduc_poker", "kuhn_poker"))
+    assert CFRSolver(leduc).reduction is CFRSolver(leduc, reduce=True).reduction is leduc.reduction
+    assert CFRSolver(leduc, reduce=False).reduction is None
+    assert CFRSolver(kuhn).reduction is None
+    assert CFRSolver(kuhn, reduce=True).reduction is kuhn.reduction
+    for nonsense in ("on", None, 2):
+        with pytest.raises(ValueError, match='reduce must be True, False or "auto"'):
+            CFRSolver(leduc, reduce=nonsense)
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker_3p", "sheriff", "biased_rock_paper_scissors"])
+def test_auto_leaves_a_game_without_symmetry_alone(name):
+    game = compile_game(GAMES[name]())
+    assert isinstance(game.reduction, Reduction)
+    assert not game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is None
+
+
+@pytest.mark.parametrize("name", ["goofspiel_3", "tiny_hanabi", "dark_hex_2", "liars_dice_3", "universal_poker"])
+def test_auto_merges_what_is_symmetric_in_small_games(name):
+    game = compile_game(GAMES[name]())
+    assert game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is game.reduction
+
+
+def test_auto_leaves_a_small_game_with_forced_moves_only_alone():
+    forced = Turn(1, "forced", {0: End([1, -1])})
+    game = compile_game(games.efg_game(Turn(0, "free", {0: forced, 1: End([0, 0])})))
+    assert game.reduction.forced.any()
+    assert not game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is None
+
+
+def test_a_few_symmetries_in_a_large_game_do_not_slow_its_iterations():
+    # Liar's dice with 5 sides has 5 x 1023 x 2 free sequences at least, of which some twenty can be merged.
+    game = compile_game(pyspiel.load_game("liars_dice(dice_sides=5)"))
+    assert game.reduction.treeplex_arrays.shares is None
+    assert not game.reduction.has_symmetry
+    assert CFRSolver(game).reduction is game.reduction
+
+
+def _exact_nash_conv(payoffs: list[list[Decimal]], algorithm: str, iterations: int) -> Decimal:
+    """NashConv of a matrix game's average strategies, in the arithmetic of `decimal`; `payoffs` are player 0's."""
+    solver = ALGORITHMS[algorithm]
+    factors = [[Decimal(float(x)) for x in row] for row in solver.local_rule.discounts(np.arange(1, iterations + 1))]
+    gains = [payoffs, [[-x for x in column] for column in zip(*payoffs, strict=True)]]
+    tables = [[Decimal(0)] * len(rows) for rows in gains]
+    strategies = [[1 / Decimal(len(rows))] * len(rows) for rows in gains]
+    sums = [list(table) for table in tables]
+    for t in range(1, iterations + 1):
+        weight = Decimal(t) ** int(solver.averaging_power)
+        for player in range(2):
+            if player == 1:
+                sums[1] = [total + weight * x for total, x in zip(sums[1], strategies[1], strict=True)]
+            utility = [_dot(row, strategies[1 - player]) for row in gains[player]]
+            regrets = [value - _dot(utility, strategies[player]) for value in utility]
+            table = [old + regret for old, regret in zip(tables[player], regrets, strict=True)]
+            tables[player] = [x * factors[t - 1][0 if x > 0 else 1] for x in table]
+            predicted = [x + Decimal(solver.optimistic) * r for x, r in zip(tables[player], regrets, strict=True)]
+            positive = [max(x, Decimal(0)) for x in predicted]
+            total = sum(positive)
+            strategies[player] = [x / total if total else 1 / Decimal(len(table)) for x in positive]
+            if player == 0:
+                sums[0] = [old + weight * x for old, x in zip(sums[0], strategies[0], strict=True)]
+    means = [[x / sum(own) for x in own] for own in sums]
+    return sum((max(_dot(row, means[1 - player]) for row in gains[player]) for player in range(2)), Decimal(0))
+
+
+def _dot(one, other):
+    return sum((x * y for x, y in zip(one, other, strict=True)), Decimal(0))
+
+
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+"])
+def test_symmetric_small_games_are_played_as_in_exact_arithmetic(algorithm):
+    # Regrets of symmetric allocations tie exactly; on the whole game rounding parts them within 20 iterations.
+    game = pyspiel.convert_to_turn_based(pyspiel.load_game("blotto(coins=4,fields=3)"))
+    start = game.new_initial_state()
+    payoffs = [
+        [Decimal(start.child(mine).child(theirs).returns()[0]) for theirs in start.child(mine).legal_actions()]
+        for mine in start.legal_actions()
+    ]
+    with decimal.localcontext(prec=60):
+        expected = float(_exact_nash_conv(payoffs, algorithm, 20))
+    solver = ALGORITHMS[algorithm](game)
+    solver.run(20)
+    assert solver.nash_conv() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
+@pytest.mark.parametrize("again", ["file", "pickle", "deepcopy"])
+def test_a_reduced_solver_is_resumed_to_the_same_doubles(algorithm, again, tmp_path):
+    solver = ALGORITHMS[algorithm](pyspiel.load_game("leduc_poker"))
+    solver.run(20)
+    match again:
+        case "file":
+            solver.save(tmp_path / "solver.npz")
+            resumed = Solver.load(tmp_path / "solver.npz")
+        case "pickle":
+            resumed = pickle.loads(pickle.dumps(solver))
+        case _:
+            resumed = copy.deepcopy(solver)
+    assert resumed.reduction is not None
+    for one in (solver, resumed):
+        one.run(30)
+    assert resumed.average_profile().probabilities.tolist() == solver.average_profile().probabilities.tolist()
+    assert resumed.self_play.cumulative_regrets().tolist() == solver.self_play.cumulative_regrets().tolist()
+
+
+@pytest.mark.parametrize("reduce", [True, False])
+def test_a_checkpoint_goes_on_as_it_was_saved(reduce, tmp_path):
+    solver = CFRSolver(pyspiel.load_game("leduc_poker"), reduce=reduce)
+    solver.run(3)
+    solver.save(tmp_path / "solver.npz")
+    assert (CFRSolver.load(tmp_path / "solver.npz").reduction is not None) is reduce
+
+
+def test_a_warm_start_is_played_on_the_whole_game():
+    game = compile_game(pyspiel.load_game("leduc_poker"))
+    policy = CFRSolver(game).current_profile().probabilities.copy()
+    policy[1], policy[2] = 0.9, 0.1  # with one of six cards only
+    solver = CFRPlusSolver(game)
+    solver.warm_start(StrategyProfile(game, policy), 10)
+    assert solver.reduction is None
+    np.testing.assert_allclose(solver.current_profile().probabilities, policy, atol=1e-12)
+
+
+def test_theory_checks_hold_on_a_reduced_run():
+    checks = TheoryChecks(CFRPlusSolver(pyspiel.load_game("leduc_poker")))
+    checks.run(50)
+    for finding in checks.report():
+        assert finding.applies
+        assert finding.slack > -1e-10
+    assert {finding.statement for finding in checks.report()} >= {THEOREM_6}
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: games.matrix_game([[0, 0], [0, 0], [0, 0]]), games.lone_player_game, games.zero_chance_game]
+)
+def test_odd_games(make):
+    game = compile_game(make())
+    solver = CFRPlusSolver(game, reduce=True)
+    solver.run(10)
+    plain = CFRPlusSolver(game, reduce=False)
+    plain.run(10)
+    np.testing.assert_allclose(solver.average_profile().probabilities, plain.average_profile().probabilities, atol=1e-12)
+    np.testing.assert_allclose(solver.current_profile().probabilities, plain.current_profile().probabilities, atol=1e-12)
+
+
+def test_where_nothing_is_to_be_gained_infostates_are_told_apart_by_their_actions():
+    # Player 0 has two actions or three, as chance has it; each infostate becomes one with a single sequence.
+    def turn(key, num_actions):
+        return Turn(
+            0, key, {action: Turn(1, f"after {key}", {0: End([0, 0]), 1: End([0, 0])}) for action in range(num_actions)}
+        )
+
+    game = compile_game(games.efg_game(Chance([0.5, 0.5], [turn("two", 2), turn("three", 3)])))
+    assert (game.reduction.num_infostates, game.reduction.num_sequences) == (3, 5)
+    solver = CFRPlusSolver(game, reduce=True)
+    solver.run(3)
+    assert solver.current_profile().of_player(0).tolist() == pytest.approx([1, 1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
