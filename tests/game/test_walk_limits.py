@@ -22,9 +22,9 @@ HEARTS = "hearts"
 
 def test_a_game_whose_chance_moves_never_end_is_refused_at_the_limit():
     game = games.endless_chance_game()
-    for compiles in (compile_game, GameTree.from_game, lambda game, **limit: compile_subgame(game.new_initial_state(), **limit)):
+    for walk_of in (compile_game, GameTree.from_game, lambda game, **limit: compile_subgame(game.new_initial_state(), **limit)):
         with pytest.raises(ValueError, match=r"test_endless_chance\(\) has more than max_histories=1500 histories"):
-            compiles(game, max_histories=1500)
+            walk_of(game, max_histories=1500)
     with pytest.raises(TimeoutError):
         compile_game(game, time_limit=0.2)
     assert not estimate_size(game, time_limit=0.2).is_complete

@@ -10,12 +10,12 @@ import pathlib
 import pickle
 from typing import Any
 
+import exact_arithmetic
 import games
 import numpy as np
 import pyspiel
 import pytest
 import reference
-import test_ties
 from games import GAMES
 from open_spiel.python.algorithms import discounted_cfr, exploitability
 
@@ -160,7 +160,9 @@ def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating:
     alpha, beta = {"lcfr": (1, 1), "dcfr": (1.5, 0), "dcfr+": (1.5, 0), "pdcfr+": (2.3, 0)}.get(name, (INF, INF))
     number: Any = fractions.Fraction if exact else float
     values_at, match = (
-        (test_ties.exact_values, test_ties.exact_match) if exact else (reference.counterfactual_values, reference.match_regrets)
+        (exact_arithmetic.exact_values, exact_arithmetic.exact_match)
+        if exact
+        else (reference.counterfactual_values, reference.match_regrets)
     )
 
     def discounted(regret: Any, t: int) -> Any:
@@ -211,7 +213,7 @@ def test_iterates_and_averages_are_those_of_the_papers_formulas(load, name, alte
 @pytest.mark.parametrize(
     ("load", "num_iterations"),
     [
-        (lambda: pyspiel.load_game(test_ties.DARK_HEX), 4),
+        (lambda: pyspiel.load_game("dark_hex(board_size=2,gameversion=adh)"), 4),
         (lambda: pyspiel.load_game("turn_based_simultaneous_game(game=blotto(coins=5,fields=3))"), 5),
         (GAMES["kuhn_poker_3p"], 3),
         (lambda: games.random_efg(262), 6),

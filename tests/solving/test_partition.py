@@ -16,7 +16,7 @@ import pyspiel
 import pytest
 from games import GAMES
 from repository import SCRIPTS
-from test_reduction import COMPARED, RANDOM
+from symmetric_games import COMPARED, RANDOM
 
 from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, compile_game
 from spiel_cfrplus.solving import self_play

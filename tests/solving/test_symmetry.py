@@ -5,15 +5,16 @@ import copy
 import decimal
 import pickle
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from decimal import Decimal
 
 import games
 import numpy as np
 import pyspiel
 import pytest
-from games import GAMES, Chance, End, Node, Turn
+from games import GAMES, Chance, End, Turn
 from open_spiel.python.algorithms import exploitability
+from symmetric_games import BATTLESHIP, COMPARED, random_tree, twins
 
 from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, SequenceFormGame, Solver, StrategyProfile, compile_game
 from spiel_cfrplus.analysis.theory import THEOREM_6, TheoryChecks
@@ -23,51 +24,7 @@ FOUR_SUITS = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=10 10,firstPlayer=1 1,numSuits=4,numRanks=3,numHoleCards=1,"
     "numBoardCards=0 1,raiseSize=20 40,maxRaises=2 2)"
 )
-BATTLESHIP = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=3,allow_repeated_shots=False)"
-GOOFSPIEL = (
-    "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=4,points_order=descending,num_turns=-1,players=2,"
-    "returns_type=win_loss))"
-)
 
-
-def twins(root: Node, payoff: Callable[[float], float] = lambda value: value) -> Node:
-    """Chance first says which of two copies of the game is played, whose infostates have names of their own.
-
-    Args:
-      root: the game.
-      payoff: what becomes of the returns in the second copy.
-    """
-
-    def renamed(node: Node, mark: str) -> Node:
-        match node:
-            case End(returns):
-                return End([payoff(value) for value in returns] if mark == "b" else returns)
-            case Chance(probabilities, children):
-                return Chance(probabilities, [renamed(child, mark) for child in children])
-            case Turn(player, key, children):
-                return Turn(player, f"{mark} {key}", {action: renamed(child, mark) for action, child in children.items()})
-        raise TypeError(node)
-
-    return Chance([0.5, 0.5], [renamed(root, "a"), renamed(root, "b")])
-
-
-def random_tree(seed: int, num_players: int = 2, zero_sum: bool = True) -> Node:
-    return games.tree_of(games.random_efg(seed, depth=4, num_players=num_players, zero_sum=zero_sum))
-
-
-RANDOM = {
-    "twins": lambda: games.efg_game(twins(random_tree(3))),
-    "twins of three players": lambda: games.efg_game(twins(random_tree(4, 3, zero_sum=False))),
-    "twins of twins": lambda: games.efg_game(twins(twins(random_tree(5)))),
-}
-COMPARED = {
-    **{name: GAMES[name] for name in ("kuhn_poker", "kuhn_poker_3p", "leduc_poker", "dark_hex_2")},
-    "liars_dice_3": lambda: pyspiel.load_game("liars_dice(dice_sides=3)"),
-    "goofspiel": lambda: pyspiel.load_game(GOOFSPIEL),
-    "battleship": lambda: pyspiel.load_game(BATTLESHIP),
-    "idle player": lambda: pyspiel.convert_to_turn_based(games.idle_player_game()),
-    **RANDOM,
-}
 compared = pytest.mark.parametrize("name", COMPARED)
 
 
