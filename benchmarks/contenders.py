@@ -160,7 +160,7 @@ class OpenSpielJax:
             for key, row in rows.items():
                 if key:  # The empty string stands for having no infostate yet.
                     actions = [action for action, is_legal in enumerate(legal[row]) if is_legal]
-                    yield key, list(zip(actions, normalised([weights[row][action] for action in actions]), strict=True))
+                    yield key, list(zip(actions, normalized([weights[row][action] for action in actions]), strict=True))
 
 
 class LiteEfg:
@@ -221,7 +221,7 @@ class NoRegret:
         result: Policy = {}
         for polytope, minimizer in zip(self.game.sequence_form_polytopes, self.minimizers, strict=True):
             weights = iter(minimizer.average_strategy[1:].tolist())
-            result |= {key: normalised(itertools.islice(weights, len(actions))) for key, actions in polytope.actions.items()}
+            result |= {key: normalized(itertools.islice(weights, len(actions))) for key, actions in polytope.actions.items()}
         return result
 
 
@@ -249,7 +249,7 @@ def without_actions(table: dict[str, list[tuple[int, float]]]) -> Policy:
     return {key: [probability for _, probability in sorted(pairs)] for key, pairs in table.items()}
 
 
-def normalised(weights: Iterable[float]) -> list[float]:
+def normalized(weights: Iterable[float]) -> list[float]:
     """The weights divided by their sum; equal probabilities if that is 0."""
     weights = list(weights)
     total = sum(weights)

@@ -29,7 +29,7 @@ from timing import game_string
 import spiel_cfrplus
 from spiel_cfrplus.game import size_estimate
 from spiel_cfrplus.game.checks import why_string_is_not_enough
-from spiel_cfrplus.game.walk_cache import kept_tree
+from spiel_cfrplus.game.walk_cache import cached_tree
 
 GAMES = ["liars_dice", "liars_dice(dice_sides=7)", "liars_dice(dice_sides=8)"]
 ITERATIONS_AT_ONCE = 10
@@ -96,7 +96,7 @@ def measure_reading(name: str, directory: str) -> dict[str, object]:
     """In a fresh process: what it takes to have the game from the disk, written by an earlier one."""
     spiel_cfrplus.CFRPlusSolver(load("kuhn_poker")).run(1)
     game, clock = load(name), Clock()
-    kept_tree(game, directory)
+    cached_tree(game, directory)
     return {"read": clock.lap()}
 
 

@@ -73,7 +73,7 @@ def passes(treeplexes: Any, payoffs: Any, memory: Any) -> Iterator[Work]:
     """The passes of one iteration over the arrays of a solver."""
     num_opponents = payoffs.opponent_sequences.shape[1]
     sizes = np.diff(treeplexes.sequence_start.astype(int))
-    shared = treeplexes.shares is not None
+    shared = treeplexes.uniform_policy is not None
     acted = np.maximum.reduceat(memory.utility != 0, treeplexes.sequence_start[:-1])
     for player in range(len(treeplexes.player_block) - 1):
         first, last = treeplexes.player_block[player : player + 2]
@@ -84,7 +84,7 @@ def passes(treeplexes: Any, payoffs: Any, memory: Any) -> Iterator[Work]:
         # The gradient: zeros, the others' reach, opponents' sequences; where there is reach the ends of rows, and entries.
         moved = 8 * len(memory.reach) + 4 * num_opponents * num_rows + 4 * len(rows) + 12 * entries
         yield Work(moved, entries + num_opponents * num_rows, 2 * entries + num_opponents * num_rows)
-        # Learning: utilities, and where one is not zero policy, utility, regrets (read and written), rounding, shares.
+        # Learning: utilities, and where one is not zero policy, utility, regrets (read and written), rounding, uniform_policy.
         active, touched = int(acted[first:last].sum()), int(sizes[first:last][acted[first:last]].sum())
         moved = 8 * num_sequences + 4 * num_infostates + (48 + 8 * shared) * touched + 4 * active
         yield Work(moved, active, (8 + 4 * shared) * touched + active)
@@ -163,7 +163,7 @@ def measure(game: spiel_cfrplus.SequenceFormGame, reduce: bool, args: argparse.N
     """Everything about iterations on one game; times in seconds."""
     solver = spiel_cfrplus.CFRPlusSolver(game, reduce=reduce)
     solver.run(args.settle)
-    memory, played = solver.self_play.memory, solver.reduction or game
+    memory, played = solver.self_play.state, solver.reduction or game
     arrays = played.treeplex_arrays, played.payoff_arrays
     iteration = list(passes(*arrays, memory))
     seconds = least_seconds(solver.run, args.seconds)

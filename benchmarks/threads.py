@@ -2,8 +2,8 @@
 
 Solvers of one game first do the same iterations with one thread, then take turns: blocks of further iterations, of which the
 median is printed, and the median of the ratios within a turn. "alone" is how long the work of the several threads takes on one
-of them; what that is more than with one thread is the price of the division. Then comes the part of the work, in steps, that
-no other thread can share: of the trunks, and of the largest part.
+of them; what that is more than with one thread is the price of the partition. Then comes the part of the work, in steps, that
+no other thread can share: of the top trees, and of the largest part.
 
 How fast one core gets what another has written, which two threads need all the time, shows in how long a meeting at a barrier
 takes. On a virtual machine that may change from minute to minute, and the speed-up with it.
@@ -30,7 +30,7 @@ from timing import print_table, seconds_of
 
 import spiel_cfrplus
 from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
-from spiel_cfrplus.solving.partition import Division
+from spiel_cfrplus.solving.partition import Partition
 from spiel_cfrplus.solving.self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.threads import Barrier, run_together
 
@@ -50,9 +50,9 @@ GAMES = {
 
 def divided(session: CompiledSelfPlay, threads: int) -> CompiledSelfPlay:
     """The same session with so many threads."""
-    how = (session.local_rule, session.averaging, session.alternating, session.optimistic, session.exact_ties)
+    how = (session.local_rule, session.averaging, session.alternating, session.prediction_weight, session.exact_ties)
     other = CompiledSelfPlay(session.game, *how, session.reduction, threads)
-    other.restore(session.remember())
+    other.load_state_dict(session.state_dict())
     return other
 
 
@@ -107,9 +107,9 @@ def busy_cores(num_processes: int) -> Iterator[None]:
             process.wait()
 
 
-def unshared(division: Division) -> float:
-    """The part of all steps on the longest way through trunks and parts."""
-    return float((division.work[:, 0] + division.work[:, 1:].max(axis=1)).sum() / division.work.sum())
+def unshared(partition: Partition) -> float:
+    """The part of all steps on the longest way through top trees and parts."""
+    return float((partition.work[:, 0] + partition.work[:, 1:].max(axis=1)).sum() / partition.work.sum())
 
 
 def measure(name: str, reduce: bool, args: argparse.Namespace) -> dict[str, Any]:
@@ -128,8 +128,8 @@ def measure(name: str, reduce: bool, args: argparse.Namespace) -> dict[str, Any]
         "busy": args.busy,
         "seconds": {name: statistics.median(seconds) for name, seconds in turns.items()},
         "speed-up": statistics.median(one / several for one, several in zip(turns["one"], turns["several"], strict=True)),
-        "trunks": float(several.division.work[:, 0].sum() / several.division.work.sum()),
-        "unshared": unshared(several.division),
+        "top trees": float(several.partition.work[:, 0].sum() / several.partition.work.sum()),
+        "unshared": unshared(several.partition),
     }
 
 
@@ -160,9 +160,9 @@ def main() -> None:
     rows = []
     for result in results:
         micro = [f"{1e6 * seconds:.0f}" for seconds in result["seconds"].values()]
-        shares = [f"{result['speed-up']:.2f}", f"{100 * result['trunks']:.1f} %", f"{100 * result['unshared']:.1f} %"]
+        shares = [f"{result['speed-up']:.2f}", f"{100 * result['top trees']:.1f} %", f"{100 * result['unshared']:.1f} %"]
         rows.append([result["game"], *micro, *shares])
-    print_table(["game", *results[0]["seconds"], "speed-up", "trunks", "unshared"], rows)
+    print_table(["game", *results[0]["seconds"], "speed-up", "top trees", "unshared"], rows)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every ready-made regret minimiser in self-play: how fast it comes near an equilibrium, and its regret under its bound.
+"""Every ready-made regret minimizer in self-play: how fast it comes near an equilibrium, and its regret under its bound.
 
 python scripts/learners.py --output=docs/learners.md
 """

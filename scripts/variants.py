@@ -2,7 +2,7 @@
 
 python scripts/variants.py --output=docs/variants.md
 python scripts/variants.py --rows=restarts
-python scripts/variants.py --rows=stabilised
+python scripts/variants.py --rows=stabilized
 """
 
 import sys
@@ -12,7 +12,7 @@ import numpy as np
 import pyspiel
 from absl import app, flags
 from pages import write_whole
-from stabilised import Smooth, Stable, cfr_with
+from stabilized import Smooth, Stable, cfr_with
 
 from spiel_cfrplus import (
     ALGORITHMS,
@@ -97,7 +97,7 @@ class Restarting(Solver):
             power_of_two = 2 ** self.iteration.bit_length()
             super().run(min(power_of_two, last) - self.iteration)
             if self.iteration == power_of_two:
-                self.self_play.memory.cumulative_policy[:] = 0.0
+                self.self_play.state.cumulative_policy[:] = 0.0
 
 
 def restarts(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
@@ -113,7 +113,7 @@ def restarts(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
             )
 
 
-def stabilised(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+def stabilized(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     """Predictive CFR+ beside its smooth and stable forms, for which no regret is too small to count."""
     for power in (2.0, 10.0):
         averaging = Averaging(power)
@@ -127,7 +127,7 @@ def stabilised(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
                 yield name, LearningSolver(game, make, averaging=averaging)
 
 
-ROWS = {"family": family, "restarts": restarts, "stabilised": stabilised}
+ROWS = {"family": family, "restarts": restarts, "stabilized": stabilized}
 flags.DEFINE_enum("rows", "family", list(ROWS), "What to measure.")
 
 

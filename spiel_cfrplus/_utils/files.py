@@ -43,7 +43,7 @@ def checked_path(path: Any, name: str = "path") -> str:
 
 
 @contextlib.contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to; `path` holds either what it held before or all that was written, whatever happens.
 
     Temporary files that killed writers to `path` left behind are removed.
@@ -79,7 +79,7 @@ def _named_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Finds out before any work whether `whole_file` can write there; removes what killed writers left, leaves no trace.
+    """Finds out before any work whether `atomic_write` can write there; removes what killed writers left, leaves no trace.
 
     Raises:
       OSError: it cannot.

@@ -52,7 +52,7 @@ def checked_number(value: Any, name: str) -> float:
         raise ValueError(f"{name} is too large for a float64") from error
 
 
-def one_or_more(number: Any, things: str) -> int:
+def checked_positive(number: Any, things: str) -> int:
     """A number of `things` that there must be.
 
     Raises:
@@ -69,7 +69,7 @@ def at_most_cores(number: Any, things: str) -> int:
     Raises:
       ValueError: not an integer, less than 1, or more than the machine has cores.
     """
-    number, cores = one_or_more(number, things), num_cores()
+    number, cores = checked_positive(number, things), num_cores()
     if cores is not None and number > cores:
         raise ValueError(f"the number of {things} must be at most {cores}, the number of cores of this machine, got {number}")
     return number

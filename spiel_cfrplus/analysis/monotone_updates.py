@@ -39,7 +39,7 @@ from spiel_cfrplus.game.treeplex import Treeplex
 # What float64 may do to one update, relative to the magnitudes added up: 450 units in the last place.
 ROUNDING = 1e-13
 # Where rounding may move what an infostate earns by a tenth of its values, it has chosen the strategy.
-_UNDECIDED = 0.1
+_LARGEST_RELATIVE_ERROR = 0.1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Update:
       gradient: float64 (S,), of the expected utility against the opponents that the update met.
       magnitude: float64 (S,), the same with every payoff's absolute value: what rounding is relative to.
       summed_before: float64 (J,), the `largest_magnitudes` of all updates before this one.
-      allowance: float64 (J,), stored values that are smaller in absolute terms became 0 for being within rounding.
+      tie_tolerance: float64 (J,), stored values that are smaller in absolute terms became 0 for being within rounding.
     """
 
     treeplex: Treeplex
@@ -64,7 +64,7 @@ class Update:
     gradient: np.ndarray
     magnitude: np.ndarray
     summed_before: np.ndarray
-    allowance: np.ndarray
+    tie_tolerance: np.ndarray
 
     @functools.cached_property
     def values(self) -> np.ndarray:
@@ -77,14 +77,14 @@ class Update:
         return self.treeplex.counterfactual_values(self.new_policy, self.gradient)
 
     @functools.cached_property
-    def earned(self) -> np.ndarray:
+    def expected_values(self) -> np.ndarray:
         """sigma . v, float64 (J,)."""
         return at_infostates(self.treeplex, np.add, self.old_policy * self.values)
 
     @functools.cached_property
-    def gains(self) -> np.ndarray:
+    def improvements(self) -> np.ndarray:
         """sigma' . v - sigma . v, float64 (J,)."""
-        return at_infostates(self.treeplex, np.add, self.new_policy * self.values) - self.earned
+        return at_infostates(self.treeplex, np.add, self.new_policy * self.values) - self.expected_values
 
     @functools.cached_property
     def positive(self) -> tuple[np.ndarray, np.ndarray]:
@@ -106,22 +106,22 @@ class Update:
         return at_infostates(self.treeplex, np.maximum, self.magnitudes)
 
     @functools.cached_property
-    def doubt(self) -> np.ndarray:
+    def relative_error(self) -> np.ndarray:
         """What rounding can do to `gains`, relative to the values, at most 2, float64 (J,).
 
         The gain is (s'+ - s+) . r / sum(s'+), so an error e in s' makes one of e . r / sum(s'+); and e is relative to all that
         was ever added up in s', or what was taken from it for being within rounding.
         """
         matched = np.maximum(*self.positive)
-        error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.allowance * self.treeplex.num_actions
+        error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.tie_tolerance * self.treeplex.num_actions
         with np.errstate(over="ignore"):
             ratio = np.divide(error, matched, out=np.zeros_like(error), where=matched > 0)
         return np.minimum(ROUNDING + ratio, 2.0)
 
     @property
-    def decided(self) -> np.ndarray:
+    def is_reliable(self) -> np.ndarray:
         """Where rounding has not chosen the strategy, bool (J,); it has where ties leave +-1e-17 for a stored value of 0."""
-        return self.doubt < _UNDECIDED
+        return self.relative_error < _LARGEST_RELATIVE_ERROR
 
 
 def lemma_2(update: Update) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ def lemma_2(update: Update) -> tuple[np.ndarray, np.ndarray]:
     """
     old, new = update.positive
     slack = np.where(new > 0, new, -old)
-    return np.where((old > 0) & update.decided, slack, np.inf), np.zeros(len(slack))
+    return np.where((old > 0) & update.is_reliable, slack, np.inf), np.zeros(len(slack))
 
 
 def theorem_5(update: Update) -> tuple[np.ndarray, np.ndarray]:
@@ -142,7 +142,7 @@ def theorem_5(update: Update) -> tuple[np.ndarray, np.ndarray]:
     Returns:
       Slack and the rounding to be granted, float64 (J,) each; infinite slack where rounding has chosen the strategy.
     """
-    return np.where(update.decided, update.gains, np.inf), update.doubt * update.largest_magnitudes
+    return np.where(update.is_reliable, update.improvements, np.inf), update.relative_error * update.largest_magnitudes
 
 
 def theorem_6(update: Update) -> tuple[np.ndarray, np.ndarray]:
@@ -153,9 +153,9 @@ def theorem_6(update: Update) -> tuple[np.ndarray, np.ndarray]:
       at infostates further down where rounding has chosen the strategy does not count.
     """
     _, rounding = theorem_5(update)
-    lost = np.where(update.decided, 0.0, np.maximum(-update.gains, 0.0))
+    lost = np.where(update.is_reliable, 0.0, np.maximum(-update.improvements, 0.0))
     change = update.new_values - update.values + _sum_below(update, lost)
-    return change, _sum_below(update, np.where(update.decided, rounding, 0.0)) + ROUNDING * update.magnitudes
+    return change, _sum_below(update, np.where(update.is_reliable, rounding, 0.0)) + ROUNDING * update.magnitudes
 
 
 def at_infostates(treeplex: Treeplex, operation: np.ufunc, vector: np.ndarray) -> np.ndarray:

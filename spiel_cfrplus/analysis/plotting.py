@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from spiel_cfrplus._utils.files import check_writable, checked_path, whole_file
+from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path
 from spiel_cfrplus.analysis.convergence import Row
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 FORMATS = ("png", "pdf", "svg")
-_DASHES = ("-", "--", ":")  # one after the other when the ten colours are used up
+_DASHES = ("-", "--", ":")  # one after the other when the ten colors are used up
 
 
 def plot_convergence(runs: Mapping[str, Iterable[Row]], path: str | os.PathLike[str], *, title: str | None = None) -> None:
@@ -50,7 +50,7 @@ def plot_convergence(runs: Mapping[str, Iterable[Row]], path: str | os.PathLike[
     """
     file_format = _format_of(path)
     figure = convergence_figure(runs, title=title)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         figure.savefig(file, format=file_format, dpi=150)
 
 

@@ -150,35 +150,35 @@ class _Account:
     Attributes:
       treeplex: the player's.
       summed: float64 (J,), magnitudes of all that was added up in the stored values.
-      utility, earned: sums of gradients, float64 (S,), and of what the strategies earned.
+      utility, cumulative_value: sums of gradients, float64 (S,), and of what the strategies earned.
       local_regrets: float64 (S,), sums at each infostate.
-      mean_utility, mean_earned, mean_improvement: averages with the weights of the average policy.
+      mean_utility, mean_value, mean_improvement: averages with the weights of the average policy.
     """
 
     def __init__(self, treeplex: Treeplex, table: np.ndarray):
         self.treeplex = treeplex
         self.summed = at_infostates(treeplex, np.maximum, np.abs(table))
         self.utility, self.local_regrets, self.mean_utility = (np.zeros(treeplex.num_sequences) for _ in range(3))
-        self.earned = self.mean_earned = self.mean_improvement = 0.0
+        self.cumulative_value = self.mean_value = self.mean_improvement = 0.0
 
     def enter(self, update: Update, share: float) -> None:
         """Takes in an update; `share` is its weight over all weights so far."""
-        earned = update.values[EMPTY_SEQUENCE]
+        value = update.values[EMPTY_SEQUENCE]
         self.summed += update.largest_magnitudes
         self.utility += update.gradient
-        self.earned += earned
-        self.local_regrets[1:] += update.values[1:] - update.earned[self.treeplex.decision_point_of[1:]]
+        self.cumulative_value += value
+        self.local_regrets[1:] += update.values[1:] - update.expected_values[self.treeplex.decision_point_of[1:]]
         self.mean_utility += share * (update.gradient - self.mean_utility)
-        self.mean_earned += share * (earned - self.mean_earned)
-        self.mean_improvement += share * (update.new_values[EMPTY_SEQUENCE] - earned - self.mean_improvement)
+        self.mean_value += share * (value - self.mean_value)
+        self.mean_improvement += share * (update.new_values[EMPTY_SEQUENCE] - value - self.mean_improvement)
 
     def average_regret(self) -> float:
         """r_p."""
-        return float(self.treeplex.best_value(self.mean_utility) - self.mean_earned)
+        return float(self.treeplex.best_value(self.mean_utility) - self.mean_value)
 
     def regret(self) -> float:
         """The regret of the whole, summed over iterations."""
-        return float(self.treeplex.best_value(self.utility) - self.earned)
+        return float(self.treeplex.best_value(self.utility) - self.cumulative_value)
 
     def positive_local_regrets(self) -> float:
         """The sum over infostates of the positive part of the local regret."""
@@ -196,7 +196,7 @@ class TheoryChecks:
         """Begins the accounts; nothing is played.
 
         Args:
-          session: a solver, or self-play of any minimisers. Statements about the whole of a run do not apply if it has begun.
+          session: a solver, or self-play of any minimizers. Statements about the whole of a run do not apply if it has begun.
 
         Raises:
           TypeError: it is neither, or the players do not meet, as in CFR-BR.
@@ -211,9 +211,10 @@ class TheoryChecks:
         self._begun = self._seen = self.session.iteration
         self._absolute = dataclasses.replace(game, payoffs=frozen(np.abs(game.payoffs), np.float64))
         self._largest_return = float(np.abs(game.tree.returns).max())
-        self._policies, self._tables, rounding = self._look()
-        self._allowances = [
-            allowance[treeplex.sequence_start[:-1]] for treeplex, allowance in zip(game.treeplexes, rounding, strict=True)
+        self._policies, self._tables, tolerances = self._look()
+        self._tie_tolerances = [
+            tie_tolerance[treeplex.sequence_start[:-1]]
+            for treeplex, tie_tolerance in zip(game.treeplexes, tolerances, strict=True)
         ]
         self._from_zero = not any(table.any() for table in self._tables)
         self._accounts = [_Account(*pair) for pair in zip(game.treeplexes, self._tables, strict=True)]
@@ -287,27 +288,27 @@ class TheoryChecks:
                 gradient=game.payoff_gradient(player, met),
                 magnitude=self._absolute.payoff_gradient(player, met),
                 summed_before=account.summed.copy(),
-                allowance=self._allowances[player],
+                tie_tolerance=self._tie_tolerances[player],
             )
             if self.session.alternating:
                 met[player] = account.treeplex.sequence_form(new_policy)
 
     def _look(self) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-        """All players' behavioural policies, stored values, and what these must exceed; zeros where a minimiser shows none."""
+        """All players' behavioral policies, stored values, and what these must exceed; zeros where a minimizer shows none."""
         session, slices = self.session, self.session.game.player_slices
         policy = session.current_policy()
         if isinstance(session, CompiledSelfPlay):
-            policies, tables, rounding = (
-                [vector[own] for own in slices] for vector in (policy, session.cumulative_regrets(), session.rounding())
+            policies, tables, tie_tolerance = (
+                [vector[own] for own in slices] for vector in (policy, session.cumulative_regrets(), session.tie_tolerance())
             )
-            return policies, tables, rounding
-        policies, tables, rounding = ([vector[own] for own in slices] for vector in (policy, 0 * policy, 0 * policy))
+            return policies, tables, tie_tolerance
+        policies, tables, tie_tolerance = ([vector[own] for own in slices] for vector in (policy, 0 * policy, 0 * policy))
         for player, minimizer in enumerate(session.minimizers):
             if isinstance(minimizer, CFR):
                 # Also what it would do where it never comes.
                 policies[player], tables[player] = minimizer.current_policy(), minimizer.cumulative_regrets
-                rounding[player] = minimizer.rounding
-        return policies, tables, rounding
+                tie_tolerance[player] = minimizer.tie_tolerance
+        return policies, tables, tie_tolerance
 
     def _check_seen(self) -> None:
         if self.session.iteration != self._seen:
@@ -393,7 +394,7 @@ class TheoryChecks:
         session = self.session
         if not session.game.is_two_player_constant_sum:
             return "the game does not have two players and a constant sum"
-        if session.averaging.first_averaged(2, session.alternating).tolist() != [int(session.alternating), 0]:
+        if session.averaging.first_iterate(2, session.alternating).tolist() != [int(session.alternating), 0]:
             return "the averages do not pair strategies that met"
         if self._begun > 0:
             return "the run had begun before the checks"
@@ -427,7 +428,7 @@ def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: n
     """Why Lemma 2 and Theorems 5 and 6 do not speak of such updates, or nothing."""
     if any(not isinstance(minimizer, CFR | CompiledSelfPlay) for minimizer in _minimizers(session)):
         return "not all players are CFR with regret matching"
-    if any(getattr(minimizer, "optimistic", False) for minimizer in _minimizers(session)):
+    if any(getattr(minimizer, "prediction_weight", False) for minimizer in _minimizers(session)):
         return "predictive strategies are not matched to the stored values alone"
     if (_discounts(session, iterations)[..., 0] <= 0).any():
         return "positive regrets are discounted to zero"
@@ -441,5 +442,5 @@ def _discounts(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> 
 
 
 def _minimizers(session: SelfPlay | CompiledSelfPlay) -> Sequence[object]:
-    """The players' minimisers; a compiled session is CFR for all of them."""
+    """The players' minimizers; a compiled session is CFR for all of them."""
     return [session] if isinstance(session, CompiledSelfPlay) else session.minimizers

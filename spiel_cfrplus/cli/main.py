@@ -351,7 +351,7 @@ def _compile(game: pyspiel.Game, limits: WalkLimits) -> SequenceFormGame:
     try:
         with silent_stderr():
             check_game(game)
-        if FLAGS.cache is None or not walk_cache.is_kept(game, FLAGS.cache):
+        if FLAGS.cache is None or not walk_cache.is_cached(game, FLAGS.cache):
             _announce_size(game, limits)
         started = time.perf_counter()
         with warnings.catch_warnings():
@@ -539,8 +539,8 @@ def _solve(solver: solvers.Solver, rows: list[Row], time_limit: float | None) ->
     print(f"{solver.algorithm}, {_updates(solver.algorithm, solver.alternating)}, {_policy_in_words(solver)}")
     if isinstance(solver, solvers.CompiledSolver) and solver.reduction is not None:
         print(f"without symmetries and forced moves: {solver.reduction}")
-    if isinstance(solver, solvers.CompiledSolver) and solver.division is not None:
-        print(f"side by side: {solver.division}")
+    if isinstance(solver, solvers.CompiledSolver) and solver.partition is not None:
+        print(f"side by side: {solver.partition}")
     kept = None if FLAGS.checkpoint is None else _checkpointed_run(solver)
     checks = TheoryChecks(solver) if FLAGS.check_theory else None
     if checks is not None:

@@ -163,7 +163,7 @@ class GameTree(Immutable):
         parent = np.full(len(nodes), NO_PARENT, np.int32)
         action = np.full(len(nodes), NO_ACTION, edge_action.dtype)
         chance_probability = np.ones(len(nodes))
-        tree_kernels.lay_out(
+        tree_kernels.link_parents(
             group, edge_start, edge_action, edge_probability, np.empty_like(group), parent, action, chance_probability
         )
         del group

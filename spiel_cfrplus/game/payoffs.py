@@ -22,7 +22,7 @@ def sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tu
     order = _order_of_rows([*keys.T])
     starts = _run_starts(keys, order)
     sums = np.empty((len(starts), values.shape[1]))
-    tree_kernels.add_runs(order, np.append(starts, len(order)), weights, values, sums)
+    tree_kernels.segment_sums(order, np.append(starts, len(order)), weights, values, sums)
     paid = np.any(sums != 0, axis=1)
     return (keys[order[starts]], sums) if paid.all() else (keys[order[starts[paid]]], sums[paid])
 
@@ -37,7 +37,7 @@ def _order_of_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
     for column in reversed(columns):
         counts = np.bincount(column)
         placed = np.empty_like(order)
-        tree_kernels.place_in_order(column.astype(layouts.INDEX), order, np.cumsum(counts) - counts, placed)
+        tree_kernels.counting_sort_pass(column.astype(layouts.INDEX), order, np.cumsum(counts) - counts, placed)
         order = placed
     return order
 

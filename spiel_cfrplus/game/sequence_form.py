@@ -32,7 +32,7 @@ from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.treeplex import Treeplex, join_treeplexes
-from spiel_cfrplus.game.walk_cache import kept_tree
+from spiel_cfrplus.game.walk_cache import cached_tree
 from spiel_cfrplus.game.walk_limits import WalkLimits, memory_errors_name
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import tree as tree_kernels
@@ -124,7 +124,7 @@ class SequenceFormGame(Immutable):
         return reduce_game(self)
 
     @functools.cached_property
-    def rounding(self) -> np.ndarray:
+    def tie_tolerance(self) -> np.ndarray:
         """The regret that rounding may leave where there is none, float64 (S,), over all players' sequences.
 
         At each infostate it is 2^-44 of the magnitude of what the first iteration sums into its regrets: of the absolute
@@ -139,7 +139,7 @@ class SequenceFormGame(Immutable):
             passes.payoff_gradient(arrays, payoffs, player, uniform, magnitude)
             passes.best_response(arrays, player, magnitude, response)
         largest = np.maximum.reduceat(magnitude, arrays.sequence_start[:-1])
-        return frozen(layouts.ROUNDING * np.repeat(largest, np.diff(arrays.sequence_start)), np.float64)
+        return frozen(layouts.RELATIVE_TIE_TOLERANCE * np.repeat(largest, np.diff(arrays.sequence_start)), np.float64)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -153,13 +153,13 @@ class SequenceFormGame(Immutable):
         digest.update(self.payoffs.tobytes())
         return digest.hexdigest()
 
-    def behavioural_policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
-        """The players' sequence-form strategies, or multiples of them, as behavioural policies, float64 (S,).
+    def behavioral_policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
+        """The players' sequence-form strategies, or multiples of them, as behavioral policies, float64 (S,).
 
-        Uniform where a player does not come, see `Treeplex.behavioural_policy`.
+        Uniform where a player does not come, see `Treeplex.behavioral_policy`.
         """
         pairs = zip(self.treeplexes, strategies, strict=True)
-        return np.concatenate([treeplex.behavioural_policy(strategy) for treeplex, strategy in pairs])
+        return np.concatenate([treeplex.behavioral_policy(strategy) for treeplex, strategy in pairs])
 
     def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> np.ndarray:
         """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).
@@ -215,7 +215,7 @@ def compile_game(
         )
     else:
         limits = WalkLimits.starting_now(max_histories, time_limit)
-        tree = kept_tree(game, cache, processes=processes, limits=limits, progress=progress)
+        tree = cached_tree(game, cache, processes=processes, limits=limits, progress=progress)
     return SequenceFormGame.from_tree(tree)
 
 
@@ -230,7 +230,7 @@ def compile_subgame(
     """Walks and compiles what is below a state, or below several that some player cannot tell apart.
 
     The result is a game like any other: solvers and evaluation take it as it is. Its infostates have the keys that they have in
-    the whole game, so that its policies can be put into policies of the whole game: `StrategyProfile.replaced`.
+    the whole game, so that its policies can be put into policies of the whole game: `StrategyProfile.overwritten_by`.
 
     With several states chance moves first and picks state z with probability proportional to
 

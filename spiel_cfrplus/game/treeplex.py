@@ -12,7 +12,7 @@ Terms (Farina and Daskalakis, MIT 6.7980, Lecture 8, with the names used in this
 * The *transition function* rho(j, a) gives the decision or observation point that follows, or the end of the process.
 * A *sequence-form strategy* x gives each sequence the product of the player's own action probabilities up to it:
   x[empty] = 1, and sum over a of x[ja] = x[p_j]. These constraints and x >= 0 define the *sequence-form polytope*.
-* A *behavioural policy* b gives each sequence the probability of its action at its decision point: x[ja] = x[p_j] b[ja].
+* A *behavioral policy* b gives each sequence the probability of its action at its decision point: x[ja] = x[p_j] b[ja].
 
 Sequences of one decision point are contiguous and in `legal_actions()` order; decision points are numbered from 0 in the order
 in which a walk of the game first meets them, so p_j is always smaller than the sequences of j.
@@ -183,7 +183,7 @@ class Treeplex(Immutable):
     # Strategies.
 
     def sequence_form(self, policy: np.ndarray) -> np.ndarray:
-        """The sequence-form strategy of a behavioural policy: x[ja] = x[p_j] b[ja].
+        """The sequence-form strategy of a behavioral policy: x[ja] = x[p_j] b[ja].
 
         Args:
           policy: float64 (S,); the entry of the empty sequence is not read.
@@ -192,10 +192,10 @@ class Treeplex(Immutable):
         passes.sequence_form(self.arrays, 0, self._vector(policy), reach)
         return reach
 
-    def behavioural_policy(self, sequence_form: np.ndarray) -> np.ndarray:
-        """The behavioural policy of a sequence-form strategy: b[ja] = x[ja] / sum of x[ja'] over a'; uniform where that is 0.
+    def behavioral_policy(self, sequence_form: np.ndarray) -> np.ndarray:
+        """The behavioral policy of a sequence-form strategy: b[ja] = x[ja] / sum of x[ja'] over a'; uniform where that is 0.
 
-        Any non-negative multiple of a sequence-form strategy may be given, hence also an unnormalised sum of strategies.
+        Any non-negative multiple of a sequence-form strategy may be given, hence also an unnormalized sum of strategies.
 
         Args:
           sequence_form: float64 (S,).
@@ -211,7 +211,7 @@ class Treeplex(Immutable):
         """What each sequence leads to: g[ja] + V[rho(j, a)] (Lecture 8, Algorithm 1, lines 13 to 25).
 
         Args:
-          policy: float64 (S,), a behavioural policy.
+          policy: float64 (S,), a behavioral policy.
           utility: float64 (S,), the gradient g.
 
         Returns:
@@ -234,7 +234,7 @@ class Treeplex(Immutable):
         return self._best_response(utility)[1]
 
     def best_response(self, utility: np.ndarray) -> np.ndarray:
-        """A pure behavioural policy with the largest x . utility, float64 (S,); the first of the best actions at ties."""
+        """A pure behavioral policy with the largest x . utility, float64 (S,); the first of the best actions at ties."""
         return self._best_response(utility)[0]
 
     def _best_response(self, utility: np.ndarray) -> tuple[np.ndarray, float]:
@@ -243,8 +243,8 @@ class Treeplex(Immutable):
         return policy, float(values[EMPTY_SEQUENCE])
 
     def uniform_policy(self) -> np.ndarray:
-        """The behavioural policy that plays each action of a decision point equally often, float64 (S,)."""
-        return self.behavioural_policy(np.zeros(self.num_sequences))
+        """The behavioral policy that plays each action of a decision point equally often, float64 (S,)."""
+        return self.behavioral_policy(np.zeros(self.num_sequences))
 
     def contains(self, vector: np.ndarray, tolerance: float = 1e-9) -> bool:
         """Whether `vector` lies in the sequence-form polytope: each constraint holds within `tolerance`."""
@@ -267,7 +267,7 @@ class Treeplex(Immutable):
         point = wrong[0]
         return (
             f"the actions at infostate {self.infostate_keys[point]!r} sum to {sums[point]:g}, the sequence before has "
-            f"{reach[point]:g} (for a behavioural policy there is treeplex.sequence_form)"
+            f"{reach[point]:g} (for a behavioral policy there is treeplex.sequence_form)"
         )
 
     def _vector(self, values: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 A tree in preorder is determined by how many children each history has, and how many that is, is known from the infostate or
 from the chance outcomes. So the walk keeps 4 bytes for each history, its infostate or that it is none; parents, actions and
-the rest follow from these, see `lay_out`. Nothing is kept as a Python object but what belongs to an infostate.
+the rest follow from these, see `link_parents`. Nothing is kept as a Python object but what belongs to an infostate.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._utils.archives import DamagedError, open_archive
-from spiel_cfrplus._utils.files import check_writable, checked_path, remove_unfinished, whole_file
+from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path, remove_unfinished
 from spiel_cfrplus.game.checks import all_parameters, check_game, why_string_is_not_enough
 from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.parallel_walk import walk_whole_game
@@ -56,7 +56,7 @@ def record_path(game: pyspiel.Game, directory: str | os.PathLike[str]) -> pathli
     return pathlib.Path(directory) / f"{game.get_type().short_name}-{digest[:32]}.npz"
 
 
-def is_kept(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
+def is_cached(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
     """Whether there is a record of the game, good or bad."""
     return why_string_is_not_enough(game) is None and record_path(game, directory).is_file()
 
@@ -70,7 +70,7 @@ def _identity(game: pyspiel.Game) -> dict[str, Any]:
     }
 
 
-def kept_tree(
+def cached_tree(
     game: pyspiel.Game,
     directory: str | os.PathLike[str],
     *,
@@ -124,7 +124,7 @@ def _leads_nowhere(path: pathlib.Path) -> bool:
 
 
 def _make_way(path: pathlib.Path) -> None:
-    """Removes what is no regular file, which `whole_file` would not replace. A folder is renamed, since it may not be empty."""
+    """Removes what is no regular file, which `atomic_write` does not replace. A folder is renamed: it may not be empty."""
     if path.is_file():
         return
     if path.is_dir() and not path.is_symlink():
@@ -138,7 +138,7 @@ def _write(path: pathlib.Path, game: pyspiel.Game, record: WalkRecord) -> None:
     texts = [key.encode("utf-8", "surrogatepass") for key in record.infostate_keys]
     arrays["infostate_keys"] = np.frombuffer(b"".join(texts), np.uint8)
     arrays["key_lengths"] = np.fromiter(map(len, texts), np.int32, len(texts))
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         np.savez(file, identity=np.array(json.dumps(_identity(game))), **arrays)
 
 

@@ -19,7 +19,7 @@ import re
 import shutil
 import time
 
-from spiel_cfrplus._utils.files import whole_file
+from spiel_cfrplus._utils.files import atomic_write
 
 VARIABLE = "SPIEL_CFRPLUS_CACHE_DIR"
 _DAY = 24 * 60 * 60
@@ -90,7 +90,7 @@ class KernelFiles:
             return
         try:
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            with whole_file(self.folder / name) as file:
+            with atomic_write(self.folder / name) as file:
                 file.write(self._checksum(name, content))
                 file.write(content)
         except OSError as error:

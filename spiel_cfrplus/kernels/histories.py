@@ -1,7 +1,7 @@
 """CFR over histories in OpenSpiel's order of operations, so that its doubles come out the same.
 
-Tables have one slot per infostate and action, infostates being what OpenSpiel's solvers key by: information-state strings,
-pooled across players where two have the same. The slots of chance histories stand behind them in the vector of
+Tables have one entry per infostate and action, infostates being what OpenSpiel's solvers key by: information-state strings,
+pooled across players where two have the same. The table entries of chance histories stand behind them in the vector of
 probabilities, so that one rule gives the probability of any edge.
 
 What decides about the last bits: a history's value is summed over its children in action order from 0.0; regrets and weights
@@ -21,25 +21,26 @@ from spiel_cfrplus.kernels.passes import match_regrets
 
 
 class HistoryArrays(NamedTuple):
-    """A game tree of H histories in preorder, Z of them terminal, with J infostates and A slots.
+    """A game tree of H histories in preorder, Z of them terminal, with J infostates and A table entries.
 
     Attributes:
       mover: uint8 (H,), the player to move, n for chance, n + 1 at the end.
-      first_slot: uint32 (H,), slot of the first child's edge; the other children follow in order. Not read at the end.
+      first_table_index: uint32 (H,), table index of the first child's edge; the other children follow in order. Not read at
+        the end.
       subtree_end: uint32 (H,), one past the last history below; the first child of h is h + 1, its next sibling is where the
         first child's subtree ends.
       terminal: uint32 (Z,).
       returns: float64 (n, Z).
-      slot_start: uint32 (J + 1,), infostate j has the slots `slot_start[j] : slot_start[j + 1]`.
+      table_start: uint32 (J + 1,), infostate j has the table entries `table_start[j] : table_start[j + 1]`.
       owner: uint8 (J,), the player who meets the infostate first.
     """
 
     mover: np.ndarray
-    first_slot: np.ndarray
+    first_table_index: np.ndarray
     subtree_end: np.ndarray
     terminal: np.ndarray
     returns: np.ndarray
-    slot_start: np.ndarray
+    table_start: np.ndarray
     owner: np.ndarray
 
 
@@ -48,16 +49,16 @@ class PathArrays(NamedTuple):
 
     Attributes:
       parent: uint32 (H,); of the root, the root.
-      edge_slot: uint32 (H,), the slot of the edge that leads to a history; not read at the root.
+      edge_table_index: uint32 (H,), the table_index of the edge that leads to a history; not read at the root.
       own_depth: int32 (n, H), how often each player has moved above each history.
     """
 
     parent: np.ndarray
-    edge_slot: np.ndarray
+    edge_table_index: np.ndarray
     own_depth: np.ndarray
 
 
-class HistoryLearner(NamedTuple):
+class HistoryState(NamedTuple):
     """What a solver over histories remembers.
 
     Attributes:
@@ -77,19 +78,19 @@ class HistoryLearner(NamedTuple):
 
 
 @jit
-def spread_reach(tree, probabilities, reach):
+def compute_reach(tree, probabilities, reach):
     """Top-down: `reach[h, q]` is the product of q's probabilities on the path to h; chance is column n."""
     num_movers = reach.shape[1]
     reach[0] = 1.0
     for h in range(tree.mover.size):
         if tree.mover[h] < num_movers:
-            slot = tree.first_slot[h]
+            table_index = tree.first_table_index[h]
             child = h + 1
             while child < tree.subtree_end[h]:
                 for q in range(num_movers):
                     reach[child, q] = reach[h, q]
-                reach[child, tree.mover[h]] *= probabilities[slot]
-                slot += 1
+                reach[child, tree.mover[h]] *= probabilities[table_index]
+                table_index += 1
                 child = tree.subtree_end[child]
 
 
@@ -97,11 +98,11 @@ def spread_reach(tree, probabilities, reach):
 def mean_value(tree, probabilities, value, h):
     """The mean over h's children, summed in action order."""
     total = 0.0
-    slot = tree.first_slot[h]
+    table_index = tree.first_table_index[h]
     child = h + 1
     while child < tree.subtree_end[h]:
-        total += probabilities[slot] * value[child]
-        slot += 1
+        total += probabilities[table_index] * value[child]
+        table_index += 1
         child = tree.subtree_end[child]
     return total
 
@@ -132,12 +133,12 @@ def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, c
                 if q != player:
                     others_reach *= reach[h, q]
             first, last = (reach[h, player], weight) if weigh_last else (weight * reach[h, player], 1.0)
-            slot = tree.first_slot[h]
+            table_index = tree.first_table_index[h]
             child = h + 1
             while child < tree.subtree_end[h]:
-                cumulative_regrets[slot] += others_reach * (value[child] - value[h])
-                cumulative_policy[slot] += first * probabilities[slot] * last
-                slot += 1
+                cumulative_regrets[table_index] += others_reach * (value[child] - value[h])
+                cumulative_policy[table_index] += first * probabilities[table_index] * last
+                table_index += 1
                 child = tree.subtree_end[child]
 
 
@@ -146,44 +147,44 @@ def discount_regrets(tree, discounted, cumulative_regrets, positive_factor, nega
     """Multiplies the regrets of the infostates in the mask `discounted` (J,) by the factor of their sign; zero is positive."""
     for j in range(discounted.size):
         if discounted[j]:
-            for slot in range(tree.slot_start[j], tree.slot_start[j + 1]):
-                factor = positive_factor if cumulative_regrets[slot] >= 0.0 else negative_factor
+            for table_index in range(tree.table_start[j], tree.table_start[j + 1]):
+                factor = positive_factor if cumulative_regrets[table_index] >= 0.0 else negative_factor
                 # Adding zero turns the -0.0 that a factor of 0 makes into the 0.0 that OpenSpiel stores.
-                cumulative_regrets[slot] = cumulative_regrets[slot] * factor + 0.0
+                cumulative_regrets[table_index] = cumulative_regrets[table_index] * factor + 0.0
 
 
 @jit
 def match_table(tree, cumulative_regrets, probabilities):
     """Regret matching at every infostate."""
-    for j in range(tree.slot_start.size - 1):
-        match_regrets(cumulative_regrets, tree.slot_start[j], tree.slot_start[j + 1], probabilities)
+    for j in range(tree.table_start.size - 1):
+        match_regrets(cumulative_regrets, tree.table_start[j], tree.table_start[j + 1], probabilities)
 
 
 @jit
-def traverse(tree, player, learner, probabilities, weight, weigh_last):
+def traverse(tree, player, state, probabilities, weight, weigh_last):
     """One pass over the tree for one player: reach, values, regrets against `probabilities`."""
-    spread_reach(tree, probabilities, learner.reach)
-    gather_values(tree, player, probabilities, learner.value)
+    compute_reach(tree, probabilities, state.reach)
+    gather_values(tree, player, probabilities, state.value)
     add_regrets(
         tree,
         player,
         probabilities,
-        learner.reach,
-        learner.value,
-        learner.cumulative_regrets,
-        learner.cumulative_policy,
+        state.reach,
+        state.value,
+        state.cumulative_regrets,
+        state.cumulative_policy,
         weight,
         weigh_last,
     )
 
 
 @jit
-def iterate(tree, learner, alternating, discounted, discounts, weights, weigh_last):
+def iterate(tree, state, alternating, discounted, discounts, weights, weigh_last):
     """CFR iterations, one per row of `discounts` and `weights`.
 
     Args:
       tree: the histories.
-      learner: updated in place; `probabilities` hold the current strategies on entry and return.
+      state: updated in place; `probabilities` hold the current strategies on entry and return.
       alternating: bool; otherwise all players' regrets are added before any strategy changes.
       discounted: bool (n, J), which infostates are discounted after each player's pass.
       discounts: float64 (T, 2), factors for positive and for negative regrets.
@@ -192,33 +193,33 @@ def iterate(tree, learner, alternating, discounted, discounts, weights, weigh_la
     """
     for t in range(weights.size):
         for player in range(tree.returns.shape[0]):
-            traverse(tree, player, learner, learner.probabilities, weights[t], weigh_last)
+            traverse(tree, player, state, state.probabilities, weights[t], weigh_last)
             if alternating:
-                discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[t, 0], discounts[t, 1])
-                match_table(tree, learner.cumulative_regrets, learner.probabilities)
+                discount_regrets(tree, discounted[player], state.cumulative_regrets, discounts[t, 0], discounts[t, 1])
+                match_table(tree, state.cumulative_regrets, state.probabilities)
         if not alternating:
             for player in range(tree.returns.shape[0]):
-                discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[t, 0], discounts[t, 1])
-            match_table(tree, learner.cumulative_regrets, learner.probabilities)
-        learner.iteration[0] += 1
+                discount_regrets(tree, discounted[player], state.cumulative_regrets, discounts[t, 0], discounts[t, 1])
+            match_table(tree, state.cumulative_regrets, state.probabilities)
+        state.iteration[0] += 1
 
 
 @jit
-def iterate_against(tree, learner, strategies, discounted, discounts, weight):
+def iterate_against(tree, state, strategies, discounted, discounts, weight):
     """One iteration in which each player meets strategies of its own; all players' strategies change at the end.
 
     Args:
-      tree, learner: as for `iterate`.
+      tree, state: as for `iterate`.
       strategies: float64 (n, A + number of chance edges); row p has player p's current strategy and what it plays against.
       discounted: bool (n, J).
       discounts: float64 (2,).
       weight: weight in the average.
     """
     for player in range(tree.returns.shape[0]):
-        traverse(tree, player, learner, strategies[player], weight, False)
-        discount_regrets(tree, discounted[player], learner.cumulative_regrets, discounts[0], discounts[1])
-    match_table(tree, learner.cumulative_regrets, learner.probabilities)
-    learner.iteration[0] += 1
+        traverse(tree, player, state, strategies[player], weight, False)
+        discount_regrets(tree, discounted[player], state.cumulative_regrets, discounts[0], discounts[1])
+    match_table(tree, state.cumulative_regrets, state.probabilities)
+    state.iteration[0] += 1
 
 
 @jit
@@ -227,14 +228,14 @@ def trace_paths(tree, paths):
     paths.parent[0] = 0
     for h in range(tree.mover.size):
         if h + 1 < tree.subtree_end[h]:
-            slot = tree.first_slot[h]
+            table_index = tree.first_table_index[h]
             child = h + 1
             while child < tree.subtree_end[h]:
                 paths.parent[child] = h
-                paths.edge_slot[child] = slot
+                paths.edge_table_index[child] = table_index
                 for player in range(paths.own_depth.shape[0]):
                     paths.own_depth[player, child] = paths.own_depth[player, h] + (tree.mover[h] == player)
-                slot += 1
+                table_index += 1
                 child = tree.subtree_end[child]
 
 
@@ -245,7 +246,7 @@ def others_reach_from_below(tree, paths, player, probabilities, h):
     while h > 0:
         above = paths.parent[h]
         if tree.mover[above] != player:
-            reach *= probabilities[paths.edge_slot[h]]
+            reach *= probabilities[paths.edge_table_index[h]]
         h = above
     return reach
 
@@ -256,24 +257,24 @@ def weigh_actions(tree, paths, player, level, probabilities, value, action_value
     for h in range(tree.mover.size):
         if tree.mover[h] == player and paths.own_depth[player, h] == level:
             reach = others_reach_from_below(tree, paths, player, probabilities, h)
-            slot = tree.first_slot[h]
+            table_index = tree.first_table_index[h]
             child = h + 1
             while child < tree.subtree_end[h]:
-                action_value[slot] += reach * value[child]
-                slot += 1
+                action_value[table_index] += reach * value[child]
+                table_index += 1
                 child = tree.subtree_end[child]
 
 
 @jit
 def choose_best(tree, h, action_value, strategy):
     """Plays the first best action at h."""
-    slot = best = tree.first_slot[h]
+    table_index = best = tree.first_table_index[h]
     child = h + 1
     while child < tree.subtree_end[h]:
-        strategy[slot] = 0.0
-        if action_value[slot] > action_value[best]:
-            best = slot
-        slot += 1
+        strategy[table_index] = 0.0
+        if action_value[table_index] > action_value[best]:
+            best = table_index
+        table_index += 1
         child = tree.subtree_end[child]
     strategy[best] = 1.0
 

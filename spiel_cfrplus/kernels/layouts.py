@@ -19,7 +19,7 @@ INDEX = np.uint32
 
 # A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
 # sides of it see docs/architecture.md, Numerics.
-ROUNDING = 2.0**-44
+RELATIVE_TIE_TOLERANCE = 2.0**-44
 
 
 class TreeplexArrays(NamedTuple):
@@ -29,14 +29,15 @@ class TreeplexArrays(NamedTuple):
       player_block: uint32 (n + 1,), player p's infostates are `player_block[p] : player_block[p + 1]`, the first is p's root.
       sequence_start: uint32 (J + 1,), infostate j's sequences are `sequence_start[j] : sequence_start[j + 1]`.
       parent_sequence: uint32 (J,), the last sequence of the same player before j; for a root, its own sequence (never read).
-      shares: float64 (S,), the uniform policy where some sequences stand for several actions of an infostate, one of which is
-        played at random (see `reduction`); None where there are no such. None is a type, for which kernels are compiled apart.
+      uniform_policy: float64 (S,), the uniform policy where some sequences stand for several actions of an infostate, one of
+        which is played at random (see `reduction`); None where there are no such. None is a type, for which kernels are
+        compiled apart.
     """
 
     player_block: np.ndarray
     sequence_start: np.ndarray
     parent_sequence: np.ndarray
-    shares: np.ndarray | None = None
+    uniform_policy: np.ndarray | None = None
 
 
 class PayoffArrays(NamedTuple):
@@ -60,16 +61,16 @@ class PayoffArrays(NamedTuple):
     entry_utility: np.ndarray
 
 
-class LearnerArrays(NamedTuple):
+class CFRState(NamedTuple):
     """What CFR works with, float64 (S,) each but for the last.
 
     Attributes:
       cumulative_regrets: the tables r or q of regret matching or regret matching+.
-      policy: the behavioural strategy to play next; 1 at empty sequences.
+      policy: the behavioral strategy to play next; 1 at empty sequences.
       reach: the current strategy in sequence form.
       cumulative_policy: weighted sum of sequence-form strategies.
       utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
-      rounding: the regret that rounding may leave of none; None, another type, if it is to be taken as it is.
+      tie_tolerance: the regret that tie_tolerance may leave of none; None, another type, if it is to be taken as it is.
       iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
     """
 
@@ -78,5 +79,5 @@ class LearnerArrays(NamedTuple):
     reach: np.ndarray
     cumulative_policy: np.ndarray
     utility: np.ndarray
-    rounding: np.ndarray | None
+    tie_tolerance: np.ndarray | None
     iteration: np.ndarray

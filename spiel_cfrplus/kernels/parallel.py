@@ -1,7 +1,7 @@
-"""The compiled parts of `division`: what belongs together in a part, and the iterations with several threads."""
+"""The compiled parts of `partition`: what belongs together in a part, and the iterations with several threads."""
 
 from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
-from spiel_cfrplus.kernels.cfr import is_lasting, learn
+from spiel_cfrplus.kernels.cfr import may_skip_unreached, update_regrets
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.passes import average_strategy, payoff_gradient, sequence_form
 
@@ -16,96 +16,96 @@ def leader(above, node):
 
 
 @jit
-def unite_subtrees(payoffs, infostate_of_entry, in_trunk, above):
-    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of trunks.
+def unite_subtrees(payoffs, infostate_of_entry, in_top_tree, above):
+    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of top trees.
 
     Args:
       payoffs: `PayoffArrays`.
       infostate_of_entry: int64 (E,).
-      in_trunk: bool (J,).
+      in_top_tree: bool (J,).
       above: int64 (J,), leads from each infostate to the first one of its subtree on entry.
     """
     for row in range(payoffs.entry_start.size - 1):
         common = -1
         for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
-            if not in_trunk[infostate_of_entry[entry]]:
+            if not in_top_tree[infostate_of_entry[entry]]:
                 first = leader(above, infostate_of_entry[entry])
                 common = first if common < 0 else common
                 above[first] = common
 
 
 @jit
-def update_block(treeplexes, learner, block, predictive, factors, lasting, weight):
-    """A block's `learn`; before, its strategy is averaged if `weight` is not zero."""
+def update_block(treeplexes, state, block, predictive, factors, skip_unreached, weight):
+    """A block's `update_regrets`; before, its strategy is averaged if `weight` is not zero."""
     if weight != 0.0:
-        average_strategy(treeplexes, block, learner, weight)
-    learn(treeplexes, block, learner, predictive, factors[0], factors[1], lasting)
+        average_strategy(treeplexes, block, state, weight)
+    update_regrets(treeplexes, block, state, predictive, factors[0], factors[1], skip_unreached)
 
 
 @jit
-def play_block(treeplexes, learner, block, weight):
+def play_block(treeplexes, state, block, weight):
     """A block's `sequence_form`; then it is averaged if `weight` is not zero."""
-    sequence_form(treeplexes, block, learner.policy, learner.reach)
+    sequence_form(treeplexes, block, state.policy, state.reach)
     if weight != 0.0:
-        average_strategy(treeplexes, block, learner, weight)
+        average_strategy(treeplexes, block, state, weight)
 
 
 @jit
 def self_play_in_parts(
     treeplexes,
     payoffs,
-    learner,
+    state,
     num_parts,
     barrier,
     member,
     num_members,
     alternating,
     predictive,
-    first_averaged,
+    first_iterate,
     discounts,
     weights,
 ):
     """What one thread of a team does of `self_play`; together they get the same doubles.
 
-    Each thread has the same parts all the time. The trunks are for the last thread that arrives where all must wait for each
+    Each thread has the same parts all the time. The top trees are for the last thread that arrives where all must wait for each
     other anyway: their gradients before the parts add values to them, their update after that.
 
     Args:
-      treeplexes, payoffs, learner: of a game with trunks and parts as players, see `division`.
+      treeplexes, payoffs, state: of a game with top trees and parts as players, see `partition`.
       num_parts: of each player.
       barrier: int64, see `kernels.barrier`; not yet used.
       member, num_members: the number of this thread, and how many there are.
-      alternating, predictive, first_averaged, discounts, weights: see `self_play`.
+      alternating, predictive, first_iterate, discounts, weights: see `self_play`.
     """
-    num_players = first_averaged.size
+    num_players = first_iterate.size
     together = 1 if alternating else num_players
     this_round, spins = 0, MOST_SPINS
     for t in range(weights.size):
-        lasting = is_lasting(predictive, discounts, t)
+        skip_unreached = may_skip_unreached(predictive, discounts, t)
         for first in range(0, num_players, together):
             players = range(first, first + together)
             if arrive(barrier, num_members):
                 for player in players:
-                    payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), learner.reach, learner.utility)
+                    payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), state.reach, state.utility)
                 let_go(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round, spins)
             for player in players:
-                before = weights[t] if first_averaged[player] == 0 else 0.0
+                before = weights[t] if first_iterate[player] == 0 else 0.0
                 for part in range(1 + member, 1 + num_parts, num_members):
                     block = player * (num_parts + 1) + part
-                    payoff_gradient(treeplexes, payoffs, block, learner.reach, learner.utility)
-                    update_block(treeplexes, learner, block, predictive, discounts[t], lasting, before)
+                    payoff_gradient(treeplexes, payoffs, block, state.reach, state.utility)
+                    update_block(treeplexes, state, block, predictive, discounts[t], skip_unreached, before)
             if arrive(barrier, num_members):
                 for player in players:
-                    before, after = (weights[t], 0.0) if first_averaged[player] == 0 else (0.0, weights[t])
-                    update_block(treeplexes, learner, player * (num_parts + 1), predictive, discounts[t], lasting, before)
-                    play_block(treeplexes, learner, player * (num_parts + 1), after)
+                    before, after = (weights[t], 0.0) if first_iterate[player] == 0 else (0.0, weights[t])
+                    update_block(treeplexes, state, player * (num_parts + 1), predictive, discounts[t], skip_unreached, before)
+                    play_block(treeplexes, state, player * (num_parts + 1), after)
                 let_go(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round + 1, spins)
             this_round += 2
             for player in players:
-                after = 0.0 if first_averaged[player] == 0 else weights[t]
+                after = 0.0 if first_iterate[player] == 0 else weights[t]
                 for part in range(1 + member, 1 + num_parts, num_members):
-                    play_block(treeplexes, learner, player * (num_parts + 1) + part, after)
+                    play_block(treeplexes, state, player * (num_parts + 1) + part, after)

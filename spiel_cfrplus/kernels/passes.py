@@ -30,12 +30,12 @@ def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
 
 
 @jit
-def normalise(table, total, start, stop, policy, shares):
-    """The positive part of `table` divided by its `total`; uniform, or as `shares` has it, if that is zero."""
-    if shares is not None:  # without a branch, which takes twice as long where it must fetch shares
+def normalize(table, total, start, stop, policy, uniform_policy):
+    """The positive part of `table` divided by its `total`; uniform, or as `uniform_policy` has it, if that is zero."""
+    if uniform_policy is not None:  # without a branch, which takes twice as long where it must fetch uniform_policy
         uniform = 0.0 if total > 0.0 else 1.0
         for s in range(start, stop):
-            policy[s] = (max(table[s], 0.0) + uniform * shares[s]) / (total + uniform)
+            policy[s] = (max(table[s], 0.0) + uniform * uniform_policy[s]) / (total + uniform)
     elif total > 0.0:
         for s in range(start, stop):
             policy[s] = max(table[s], 0.0) / total
@@ -45,19 +45,19 @@ def normalise(table, total, start, stop, policy, shares):
 
 
 @jit
-def match_regrets(table, start, stop, policy, shares=None):
-    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalised; uniform if it is zero."""
+def match_regrets(table, start, stop, policy, uniform_policy=None):
+    """Regret matching at one infostate (CFR+ paper, Eq. 2): the positive part of `table`, normalized; uniform if it is zero."""
     total = 0.0
     for s in range(start, stop):
         total += max(table[s], 0.0)
-    normalise(table, total, start, stop, policy, shares)
+    normalize(table, total, start, stop, policy, uniform_policy)
 
 
 @jit
 def match_all_regrets(treeplexes, player, table, policy):
     """`match_regrets` at every infostate of the player. On a `cumulative_policy` this gives the average policy."""
     for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
-        match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy, treeplexes.shares)
+        match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy, treeplexes.uniform_policy)
 
 
 @jit
@@ -93,7 +93,7 @@ def counterfactual_values(treeplexes, player, policy, utility):
 def best_response(treeplexes, player, utility, policy):
     """Bottom-up: the player's best pure policy against the gradient in `utility`, the first best action at ties.
 
-    `utility` is updated as by `learn`, for the best response; so its empty sequence gains the best-response value.
+    `utility` is updated as by `update_regrets`, for the best response; so its empty sequence gains the best-response value.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
@@ -107,19 +107,19 @@ def best_response(treeplexes, player, utility, policy):
 
 
 @jit
-def average_strategy(treeplexes, player, learner, weight):
+def average_strategy(treeplexes, player, state, weight):
     """Adds the player's current strategy, times `weight`, to its average."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
-        learner.cumulative_policy[s] += weight * learner.reach[s]
+        state.cumulative_policy[s] += weight * state.reach[s]
 
 
 @jit
-def average_strategies(treeplexes, learner, first_averaged, which, weight):
-    """Adds the current strategies, times `weight`, to the averages of the players whose `first_averaged` is `which`."""
-    for player in range(first_averaged.size):
-        if first_averaged[player] == which:
-            average_strategy(treeplexes, player, learner, weight)
+def average_strategies(treeplexes, state, first_iterate, which, weight):
+    """Adds the current strategies, times `weight`, to the averages of the players whose `first_iterate` is `which`."""
+    for player in range(first_iterate.size):
+        if first_iterate[player] == which:
+            average_strategy(treeplexes, player, state, weight)
 
 
 @jit

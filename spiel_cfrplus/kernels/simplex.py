@@ -1,4 +1,4 @@
-"""Compiled functions of the regret minimisers, over the arrays of `layouts`.
+"""Compiled functions of the regret minimizers, over the arrays of `layouts`.
 
 Where simplices stand side by side, `starts` is uint32 (P + 1,), and simplex p is the part `starts[p] : starts[p + 1]` of every
 vector.
@@ -57,10 +57,10 @@ def project_onto_simplices(starts, point, nearest):
 
 @jit
 def entropic_response(treeplexes, player, weights, prior, utility, policy):
-    """Bottom-up: maximises utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]).
+    """Bottom-up: maximizes utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]).
 
     Reads `weights` (J,) by decision point and `prior` (S,); `utility` (S,) gains at ja the values of the decision points after
-    it, at the empty sequence that of the whole; writes the maximising `policy` (S,).
+    it, at the empty sequence that of the whole; writes the maximizing `policy` (S,).
     """
     root = treeplexes.player_block[player]
     for j in range(treeplexes.player_block[player + 1] - 1, root, -1):
@@ -79,10 +79,10 @@ def entropic_response(treeplexes, player, weights, prior, utility, policy):
 
 @jit
 def quadratic_response(treeplexes, player, weights, center, utility, scratch, policy):
-    """Bottom-up: maximises utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2.
+    """Bottom-up: maximizes utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2.
 
     Reads `weights` (J,) by decision point and `center` (S,), a policy; `utility` (S,) changes as in `entropic_response`; writes
-    `scratch` (S,) and the maximising `policy` (S,).
+    `scratch` (S,) and the maximizing `policy` (S,).
     """
     root = treeplexes.player_block[player]
     for j in range(treeplexes.player_block[player + 1] - 1, root, -1):

@@ -8,7 +8,7 @@ _HASH = numba.uint64
 
 
 @jit
-def scramble(x):
+def splitmix64(x):
     """A bijection of the 64-bit numbers that looks random, at 0 too (SplitMix64: Steele, Lea, Flood 2014)."""
     x += _HASH(0x9E3779B97F4A7C15)
     x = (x ^ (x >> _HASH(30))) * _HASH(0xBF58476D1CE4E5B9)
@@ -31,31 +31,31 @@ def hash_places(treeplexes, labels, below, infostates, sequences):
       sequences: uint64 (S,), filled.
     """
     for s in range(labels.size):
-        below[s] = scramble(labels[s])
+        below[s] = splitmix64(labels[s])
     for player in range(treeplexes.player_block.size - 1):
         root = treeplexes.player_block[player]
         last = treeplexes.player_block[player + 1]
         for j in range(last - 1, root, -1):
             infostates[j] = 0
             for s in range(treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]):
-                infostates[j] += scramble(below[s])
-            infostates[j] = scramble(infostates[j])
+                infostates[j] += splitmix64(below[s])
+            infostates[j] = splitmix64(infostates[j])
             below[treeplexes.parent_sequence[j]] += infostates[j]
         infostates[root] = sequences[treeplexes.sequence_start[root]] = _HASH(player)
         for j in range(root + 1, last):
-            infostates[j] = scramble(infostates[j] + scramble(sequences[treeplexes.parent_sequence[j]]))
+            infostates[j] = splitmix64(infostates[j] + splitmix64(sequences[treeplexes.parent_sequence[j]]))
             for s in range(treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]):
-                sequences[s] = scramble(infostates[j] ^ scramble(below[s]))
+                sequences[s] = splitmix64(infostates[j] ^ splitmix64(below[s]))
 
 
 @jit
-def absorb_forced_moves(treeplexes, stands_for):
-    """Writes to `stands_for`, int64 (S,), each sequence; for the only one of its infostate what the sequence before has."""
+def collapse_forced_moves(treeplexes, representative):
+    """Writes to `representative`, int64 (S,), each sequence; for the only one of its infostate what the sequence before has."""
     for player in range(treeplexes.player_block.size - 1):
         root = treeplexes.player_block[player]
         for j in range(root, treeplexes.player_block[player + 1]):
             start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
             for s in range(start, stop):
-                stands_for[s] = s
+                representative[s] = s
             if j > root and stop - start == 1:
-                stands_for[start] = stands_for[treeplexes.parent_sequence[j]]
+                representative[start] = representative[treeplexes.parent_sequence[j]]

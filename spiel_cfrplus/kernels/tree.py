@@ -1,11 +1,11 @@
 """Compiled passes over trees and tables that turn the record of a walk into the arrays of a game."""
 
 from spiel_cfrplus.kernels.compilation import jit
-from spiel_cfrplus.kernels.layouts import ROUNDING
+from spiel_cfrplus.kernels.layouts import RELATIVE_TIE_TOLERANCE
 
 
 @jit
-def lay_out(group, edge_start, edge_action, edge_probability, next_edge, parent, action, chance_probability):
+def link_parents(group, edge_start, edge_action, edge_probability, next_edge, parent, action, chance_probability):
     """Finds the parents in a tree in preorder, and what leads from them to their children.
 
     Args:
@@ -30,7 +30,7 @@ def lay_out(group, edge_start, edge_action, edge_probability, next_edge, parent,
 
 
 @jit
-def add_runs(order, run_start, weights, values, sums):
+def segment_sums(order, run_start, weights, values, sums):
     """Adds up `weights` (Z,) times the rows of `values` (Z, n), run after run; sums that are zero but for rounding are zero.
 
     Run r is `order[run_start[r] : run_start[r + 1]]`, and is added in this order to row r of `sums` (R, n).
@@ -42,11 +42,11 @@ def add_runs(order, run_start, weights, values, sums):
                 summand = weights[order[place]] * values[order[place], column]
                 total += summand
                 magnitude += abs(summand)
-            sums[run, column] = total if abs(total) > ROUNDING * magnitude else 0.0
+            sums[run, column] = total if abs(total) > RELATIVE_TIE_TOLERANCE * magnitude else 0.0
 
 
 @jit
-def place_in_order(keys, order, next_place, placed):
+def counting_sort_pass(keys, order, next_place, placed):
     """One pass of a radix sort: `placed` becomes `order`, uint32 (Z,), sorted stably by `keys`, uint32 (Z,).
 
     `next_place`, int64 (K,), holds on entry where the first of each key goes.

@@ -122,7 +122,7 @@ def _update_current_policy(current_policy: policy.TabularPolicy, info_state_node
 
 
 def _update_average_policy(average_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
-    """Normalises every node's cumulative policy, into `average_policy`; uniform where its sum is zero."""
+    """Normalizes every node's cumulative policy, into `average_policy`; uniform where its sum is zero."""
     for key, node in info_state_nodes.items():
         row = average_policy.policy_for_key(key)
         total = sum(node.cumulative_policy.values())
@@ -134,7 +134,7 @@ def _update_average_policy(average_policy: policy.TabularPolicy, info_state_node
 
 
 def _regret_matching(cumulative_regrets: MutableMapping[int, float], legal_actions: list[int]) -> dict[int, float]:
-    """The positive regrets normalised, by action; uniform if there is none. For dictionaries, which may hold other actions."""
+    """The positive regrets normalized, by action; uniform if there is none. For dictionaries, which may hold other actions."""
     total = sum(regret for regret in cumulative_regrets.values() if regret > 0)
     if total > 0:
         return {action: max(0.0, cumulative_regrets[action]) / total for action in legal_actions}
@@ -217,7 +217,7 @@ class _CFRSolverBase:
     def _info_state_nodes(self) -> dict[str, _InfoStateNode]:
         """Nodes by information-state string; their dictionaries read and write the solver's tables."""
         nodes: dict[str, _InfoStateNode] = {}
-        starts = self._histories.arrays.slot_start.tolist()
+        starts = self._histories.arrays.table_start.tolist()
         for key, infostate in self._histories.infostate_of_key.items():
             own = slice(starts[infostate], starts[infostate + 1])
             actions = self._histories.actions[own].tolist()

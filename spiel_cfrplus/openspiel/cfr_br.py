@@ -42,7 +42,7 @@ class CFRBRSolver(cfr._CFRSolver):
         num_histories = histories.tree.num_histories
         self._paths = history_kernels.PathArrays(
             parent=np.empty(num_histories, INDEX),
-            edge_slot=np.empty(num_histories, INDEX),
+            edge_table_index=np.empty(num_histories, INDEX),
             own_depth=np.zeros((2, num_histories), np.int32),
         )
         history_kernels.trace_paths(histories.arrays, self._paths)
@@ -52,15 +52,15 @@ class CFRBRSolver(cfr._CFRSolver):
             self._iterate(np.array([iteration]))
 
     def _iterate(self, iteration: np.ndarray) -> None:
-        arrays, learner = self._histories.arrays, self._learner
+        arrays, state = self._histories.arrays, self._learner
         # Row p: what player p meets, its own strategy and the other's best response to it.
-        strategies = np.tile(learner.probabilities, (2, 1))
+        strategies = np.tile(state.probabilities, (2, 1))
         for player in range(2):
             action_value = np.zeros(len(self._rows))
-            history_kernels.respond(arrays, self._paths, player, strategies[1 - player], learner.value, action_value)
+            history_kernels.respond(arrays, self._paths, player, strategies[1 - player], state.value, action_value)
         history_kernels.iterate_against(
             arrays,
-            learner,
+            state,
             strategies,
             self._discounted(),
             self._local_rule().discounts(iteration)[0],

@@ -58,7 +58,7 @@ class Histories(Immutable):
 
     @functools.cached_property
     def actions(self) -> np.ndarray:
-        """The action id of each slot, int64 (A,)."""
+        """The action id of each table_index, int64 (A,)."""
         return frozen([action for infostate in self.representative for action in self._legal_actions(infostate)], np.int64)
 
     @functools.cached_property
@@ -78,28 +78,28 @@ class Histories(Immutable):
         mover = np.array(tree.actor)
         mover[tree.actor == CHANCE] = tree.num_players
         mover[tree.actor == TERMINAL] = tree.num_players + 1
-        slot_start = np.concatenate([[0], np.cumsum(self.num_actions)])
-        first_slot = np.zeros(tree.num_histories, np.int64)
+        table_start = np.concatenate([[0], np.cumsum(self.num_actions)])
+        first_table_index = np.zeros(tree.num_histories, np.int64)
         decisions, chances = tree.infostate != NO_INFOSTATE, tree.actor == CHANCE
-        first_slot[decisions] = slot_start[self.pooled[tree.infostate[decisions]]]
+        first_table_index[decisions] = table_start[self.pooled[tree.infostate[decisions]]]
         num_outcomes = np.bincount(tree.parent[1:], minlength=tree.num_histories)[chances]
-        first_slot[chances] = slot_start[-1] + np.cumsum(num_outcomes) - num_outcomes
+        first_table_index[chances] = table_start[-1] + np.cumsum(num_outcomes) - num_outcomes
         return history_kernels.HistoryArrays(
             mover=frozen(mover, np.uint8),
-            first_slot=frozen(first_slot, INDEX),
+            first_table_index=frozen(first_table_index, INDEX),
             subtree_end=frozen(tree.subtree_end, INDEX),
             terminal=frozen(tree.terminal, INDEX),
             returns=frozen(tree.returns.T, np.float64),
-            slot_start=frozen(slot_start, INDEX),
+            table_start=frozen(table_start, INDEX),
             owner=frozen(tree.infostate_player[self.representative], np.uint8),
         )
 
-    def new_learner(self) -> history_kernels.HistoryLearner:
+    def new_learner(self) -> history_kernels.HistoryState:
         """Memory of a solver that has done nothing: uniform strategies."""
         tree = self.tree
         after_chance = np.flatnonzero(tree.actor[tree.parent[1:]] == CHANCE) + 1
         outcomes = after_chance[np.argsort(tree.parent[after_chance], kind="stable")]
-        return history_kernels.HistoryLearner(
+        return history_kernels.HistoryState(
             cumulative_regrets=np.zeros(len(self.actions)),
             cumulative_policy=np.zeros(len(self.actions)),
             probabilities=np.concatenate(

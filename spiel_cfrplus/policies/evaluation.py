@@ -47,14 +47,14 @@ class Evaluation(Immutable):
         return f"{self.game.tree.game}, values={self.values}, nash_conv={self.nash_conv}"
 
     @property
-    def gains(self) -> np.ndarray:
+    def player_improvements(self) -> np.ndarray:
         """What each player could gain by deviating, float64 (n,). Never negative: rounding below zero is zero."""
         return np.maximum(self.best_response_values - self.values, 0.0)
 
     @property
     def nash_conv(self) -> float:
         """The sum of the gains."""
-        return float(self.gains.sum())
+        return float(self.player_improvements.sum())
 
     @property
     def exploitability(self) -> float:

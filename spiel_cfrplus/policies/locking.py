@@ -67,7 +67,7 @@ class LockedGame(SequenceFormGame):
 
         Args, errors: see `read_policy`.
         """
-        return self.fixed.replaced(read_policy(self, policy))
+        return self.fixed.overwritten_by(read_policy(self, policy))
 
 
 def lock(game: pyspiel.Game | SequenceFormGame, distributions: Mapping[tuple[int, str], Any]) -> LockedGame:
@@ -77,7 +77,7 @@ def lock(game: pyspiel.Game | SequenceFormGame, distributions: Mapping[tuple[int
       game: a game, or what `compile_game`, `compile_subgame` or `lock` made of one.
       distributions: for each infostate to be locked, a pair (player, information-state string), the probabilities: {action:
         probability} or (action, probability) pairs, such as `StrategyProfile.to_dict()` has. Legal actions that are left out
-        have probability 0. What misses 1 by rounding is normalised.
+        have probability 0. What misses 1 by rounding is normalized.
 
     Raises:
       TypeError: `distributions` is no mapping, or its keys are no such pairs.

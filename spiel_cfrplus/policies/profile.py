@@ -47,7 +47,7 @@ PROBABILITY_TOLERANCE = 1e-6
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StrategyProfile(Immutable):
-    """A behavioural policy for each player; a snapshot that nothing changes.
+    """A behavioral policy for each player; a snapshot that nothing changes.
 
     Attributes:
       game: the compiled game.
@@ -127,7 +127,7 @@ class StrategyProfile(Immutable):
     def _checked_player(self, player: int) -> int:
         return checked_player(player, self.game.num_players, self.game.tree.game)
 
-    def replaced(self, other: StrategyProfile) -> StrategyProfile:
+    def overwritten_by(self, other: StrategyProfile) -> StrategyProfile:
         """This profile, but at the infostates that `other` knows what `other` does there.
 
         Puts the solution of a sub-game, or of a game with locked infostates, into a profile of the whole game; or, the other
@@ -158,7 +158,7 @@ class StrategyProfile(Immutable):
     def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
         """The profile as OpenSpiel's Python table; arrays, row order and lookup as `TabularPolicy(game)` builds them.
 
-        Of a part of a game, a sub-game or a locked one, the table has the rows of its infostates only; see `replaced`.
+        Of a part of a game, a sub-game or a locked one, the table has the rows of its infostates only; see `overwritten_by`.
 
         The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array. In games so deep that
         these states would take more than some 200 MB, they are replayed when they are asked for (`replayed_states`).

@@ -54,7 +54,7 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
 
 
 def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:
-    """The behavioural policy of one player, float64 (S_p,)."""
+    """The behavioral policy of one player, float64 (S_p,)."""
     from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
 
     if isinstance(policy, StrategyProfile):

@@ -1,4 +1,4 @@
-"""Regret minimisers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
+"""Regret minimizers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, StaticStrategy

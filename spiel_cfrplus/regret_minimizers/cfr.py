@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation for one player: Lecture 8, Algorithm 1.
+"""Counterfactual regret minimization for one player: Lecture 8, Algorithm 1.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -27,25 +27,25 @@ from spiel_cfrplus.kernels import cfr as cfr_kernels
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
-from spiel_cfrplus.regret_minimizers.simplex import checked_rounding
+from spiel_cfrplus.regret_minimizers.simplex import checked_tie_tolerance
 
 
-def allocate_learner(num_sequences: int, rounding: np.ndarray | None, num_players: int = 1) -> layouts.LearnerArrays:
-    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `rounding` if there is one."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(layouts.LearnerArrays._fields) - 2)]
-    own_rounding = None if rounding is None else rounding.copy()
-    return layouts.LearnerArrays._make([*vectors, own_rounding, np.zeros(num_players, np.int64)])
+def allocate_state(num_sequences: int, tie_tolerance: np.ndarray | None, num_players: int = 1) -> layouts.CFRState:
+    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `tie_tolerance` if there is one."""
+    vectors = [np.zeros(num_sequences) for _ in range(len(layouts.CFRState._fields) - 2)]
+    own_tie_tolerance = None if tie_tolerance is None else tie_tolerance.copy()
+    return layouts.CFRState._make([*vectors, own_tie_tolerance, np.zeros(num_players, np.int64)])
 
 
 class CFR:
-    """A regret minimiser on the sequence-form polytope of a treeplex, built from one local rule for every decision point.
+    """A regret minimizer on the sequence-form polytope of a treeplex, built from one local rule for every decision point.
 
     Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2).
 
     Attributes:
       treeplex: the decision problem.
       local_rule: regret matching or a relative of it.
-      optimistic: the weight of the prediction that the last utility comes again, 0 for none.
+      prediction_weight: the weight of the prediction that the last utility comes again, 0 for none.
     """
 
     def __init__(
@@ -53,27 +53,28 @@ class CFR:
         treeplex: Treeplex,
         local_rule: LocalRule | None = None,
         *,
-        optimistic: float = 0.0,
-        rounding: npt.ArrayLike = 0.0,
+        prediction_weight: float = 0.0,
+        tie_tolerance: npt.ArrayLike = 0.0,
     ):
         """Starts from the uniform strategy.
 
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default.
-          optimistic: True if the last utility is predicted to come again, or a weight, see `SimplexRegretMatching`.
-          rounding: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one number;
-            see `SequenceFormGame.rounding`.
+          prediction_weight: True if the last utility is predicted to come again, or a weight, see `SimplexRegretMatching`.
+          tie_tolerance: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one
+            number; see `SequenceFormGame.tie_tolerance`.
 
         Raises:
-          ValueError: `rounding` has another shape, or numbers that are negative or not finite; or `optimistic` is no weight.
+          ValueError: `tie_tolerance` has another shape, or numbers that are negative or not finite; or `prediction_weight` is
+            no weight.
         """
         self.treeplex = treeplex
         self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
-        self.optimistic = checked_weight(optimistic)
-        self._rounding = checked_rounding(rounding, treeplex.num_sequences)
-        self._memory = allocate_learner(treeplex.num_sequences, self._rounding)
-        cfr_kernels.recall_strategies(treeplex.arrays, self._memory, self.optimistic or None)
+        self.prediction_weight = checked_weight(prediction_weight)
+        self._tie_tolerance = checked_tie_tolerance(tie_tolerance, treeplex.num_sequences)
+        self._memory = allocate_state(treeplex.num_sequences, self._tie_tolerance)
+        cfr_kernels.strategies_from_regrets(treeplex.arrays, self._memory, self.prediction_weight or None)
 
     @property
     def iteration(self) -> int:
@@ -86,12 +87,12 @@ class CFR:
         return self._memory.cumulative_regrets.copy()
 
     @property
-    def rounding(self) -> np.ndarray:
+    def tie_tolerance(self) -> np.ndarray:
         """A copy of what regrets must exceed to count, float64 (S,)."""
-        return self._rounding.copy()
+        return self._tie_tolerance.copy()
 
     def current_policy(self) -> np.ndarray:
-        """The strategy to play now, as a behavioural policy, float64 (S,): also what it would do where it never comes."""
+        """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
         return self._memory.policy.copy()
 
     def next_strategy(self) -> np.ndarray:
@@ -111,11 +112,13 @@ class CFR:
         checked = saturated(self.treeplex.checked_utility(utility))
         ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
         self._memory.utility[:] = checked
-        cfr_kernels.learn(self.treeplex.arrays, 0, self._memory, self.optimistic or None, positive, negative, False)
+        cfr_kernels.update_regrets(
+            self.treeplex.arrays, 0, self._memory, self.prediction_weight or None, positive, negative, False
+        )
 
 
 class ComposedCFR:
-    """Algorithm 1 as it stands: CFR from any local minimisers, one for each decision point.
+    """Algorithm 1 as it stands: CFR from any local minimizers, one for each decision point.
 
     Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2). `CFR` is the
     same with one rule of the regret-matching family everywhere, compiled.
@@ -130,20 +133,20 @@ class ComposedCFR:
         treeplex: Treeplex,
         local_minimizers: Callable[[int], RegretMinimizer] | Sequence[RegretMinimizer] | RegretMinimizer,
     ):
-        """Takes or makes the local minimisers.
+        """Takes or makes the local minimizers.
 
         Args:
           treeplex: the decision problem.
-          local_minimizers: a function that makes a minimiser for a number of actions, such as a class; or one minimiser for
+          local_minimizers: a function that makes a minimizer for a number of actions, such as a class; or one minimizer for
             each decision point, on the simplex over its actions; or one for all of these simplices side by side, such as
             `Hedge(treeplex.num_actions)`, which spares thousands of calls. Any object with the two methods will do.
 
         Raises:
-          ValueError: not one minimiser for each decision point.
+          ValueError: not one minimizer for each decision point.
         """
         self.treeplex = treeplex
         self._policy = treeplex.uniform_policy()
-        self._current = False  # whether the policy is what the local minimisers play now
+        self._current = False  # whether the policy is what the local minimizers play now
         if isinstance(local_minimizers, RegretMinimizer) and not isinstance(local_minimizers, type):
             self.local_minimizers: tuple[RegretMinimizer, ...] | RegretMinimizer = local_minimizers
             self._side_by_side: RegretMinimizer = local_minimizers
@@ -153,17 +156,17 @@ class ComposedCFR:
         self.local_minimizers = tuple(local_minimizers)
         if len(set(map(id, self.local_minimizers))) != treeplex.num_decision_points:
             raise ValueError(
-                f"{treeplex.num_decision_points} decision points need as many minimisers of their own, got "
+                f"{treeplex.num_decision_points} decision points need as many minimizers of their own, got "
                 f"{len(self.local_minimizers)}: {self.local_minimizers[:3]!r}..."
             )
-        self._side_by_side = SideBySide(self.local_minimizers, treeplex)
+        self._side_by_side = LocalMinimizers(self.local_minimizers, treeplex)
 
     @property
     def regret_bound(self) -> float:
         """The sum of the bounds on the local regrets.
 
         Raises:
-          TypeError: a local minimiser knows none.
+          TypeError: a local minimizer knows none.
         """
         return regret_bound(self._side_by_side)
 
@@ -171,7 +174,7 @@ class ComposedCFR:
         """The strategy to play now, in sequence form, float64 (S,).
 
         Raises:
-          ValueError: a local minimiser's strategy is not a distribution over the actions of its decision point.
+          ValueError: a local minimizer's strategy is not a distribution over the actions of its decision point.
         """
         # Step 1: each R_j gives the strategy b_j of its decision point.
         local_strategies = np.asarray(self._side_by_side.next_strategy(), np.float64)
@@ -199,11 +202,11 @@ class ComposedCFR:
         self._side_by_side.observe_utility(values[1:])
 
 
-class SideBySide:
-    """One minimiser for each decision point of a treeplex, as one minimiser on the concatenated simplices.
+class LocalMinimizers:
+    """One minimizer for each decision point of a treeplex, as one minimizer on the concatenated simplices.
 
     Attributes:
-      minimizers: a tuple of J minimisers.
+      minimizers: a tuple of J minimizers.
     """
 
     def __init__(self, minimizers: Sequence[RegretMinimizer], treeplex: Treeplex):
@@ -232,7 +235,7 @@ class SideBySide:
         return strategies
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Hands each minimiser its part of the utility, float64 (S - 1,)."""
+        """Hands each minimizer its part of the utility, float64 (S - 1,)."""
         for point, minimizer in enumerate(self.minimizers):
             sequences = self._treeplex.sequences(point)
             with self._telling(point):
@@ -244,7 +247,7 @@ class SideBySide:
         try:
             yield
         except Exception as error:
-            error.add_note(f"by the local minimiser at infostate {self._treeplex.infostate_keys[point]!r}")
+            error.add_note(f"by the local minimizer at infostate {self._treeplex.infostate_keys[point]!r}")
             raise
 
 
@@ -261,6 +264,6 @@ def _check_distributions(treeplex: Treeplex, strategies: np.ndarray) -> None:
         point = int(np.argmax(wrong))
         sequences = treeplex.sequences(point)
         raise ValueError(
-            f"the local minimiser at infostate {treeplex.infostate_keys[point]!r} gave "
+            f"the local minimizer at infostate {treeplex.infostate_keys[point]!r} gave "
             f"{strategies[sequences.start - 1 : sequences.stop - 1]}, no distribution over {len(sequences)} actions"
         )

@@ -1,10 +1,10 @@
-"""What a regret minimiser is, and what the ready-made ones have in common.
+"""What a regret minimizer is, and what the ready-made ones have in common.
 
-A regret minimiser has a decision set and the two calls of the lecture: `next_strategy()` gives a point of the set, and asking
+A regret minimizer has a decision set and the two calls of the lecture: `next_strategy()` gives a point of the set, and asking
 again before the next utility gives the same one; `observe_utility(utility)` takes the gradient of the utility in it. The regret
 after T iterations is what the best fixed strategy would have earned more than those that were played.
 
-The ready-made ones can be *optimistic*: the next strategy is chosen as if the last utility would come again (a *prediction*, in
+The ready-made ones can be *predictive*: the next strategy is chosen as if the last utility would come again (a *prediction*, in
 the words of Farina, Kroer and Sandholm 2021). What is learned is the same. Each knows a bound on its regret, computed from the
 utilities that came: `regret_bound`.
 """
@@ -23,7 +23,7 @@ from spiel_cfrplus._utils.validation import checked_number
 
 @runtime_checkable
 class RegretMinimizer(Protocol):
-    """What self-play and CFR ask of a minimiser, on a simplex as on a treeplex. Any class with these two methods will do."""
+    """What self-play and CFR ask of a minimizer, on a simplex as on a treeplex. Any class with these two methods will do."""
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now."""
@@ -48,7 +48,7 @@ class StaticStrategy:
 
 
 def regret_bound(minimizer: RegretMinimizer) -> float:
-    """What the minimiser says of itself: no utilities like those observed give more regret than its `regret_bound`.
+    """What the minimizer says of itself: no utilities like those observed give more regret than its `regret_bound`.
 
     Raises:
       TypeError: it has no such attribute.
@@ -60,7 +60,7 @@ def regret_bound(minimizer: RegretMinimizer) -> float:
 
 
 class DecisionSet(Protocol):
-    """What the ready-made minimisers ask of a simplex or a treeplex."""
+    """What the ready-made minimizers ask of a simplex or a treeplex."""
 
     @property
     def dimension(self) -> int:
@@ -70,15 +70,15 @@ class DecisionSet(Protocol):
         """A copy of a utility, or a ValueError."""
 
 
-def checked_weight(optimistic: float) -> float:
+def checked_weight(prediction_weight: float) -> float:
     """The weight of a prediction, 1 for True and 0 for False.
 
     Raises:
       TypeError, ValueError: it is not a number between 0 and 1.
     """
-    weight = checked_number(optimistic, "optimistic")
+    weight = checked_number(prediction_weight, "prediction_weight")
     if not 0 <= weight <= 1:
-        raise ValueError(f"optimistic must be True, False or a weight between them, got {optimistic}")
+        raise ValueError(f"prediction_weight must be between 0 and 1, got {prediction_weight}")
     return weight
 
 
@@ -86,13 +86,13 @@ class PredictiveMinimizer:
     """The two calls around what a subclass says is learned from a utility, and what is chosen with a prediction.
 
     Attributes:
-      optimistic: whether the last utility is predicted to come again; otherwise the prediction is zero.
+      prediction_weight: whether the last utility is predicted to come again; otherwise the prediction is zero.
       iteration: utilities observed.
     """
 
-    def __init__(self, decision_set: DecisionSet, optimistic: bool):
+    def __init__(self, decision_set: DecisionSet, prediction_weight: float):
         """Chooses the first strategy, with the prediction zero."""
-        self.optimistic = optimistic
+        self.prediction_weight = prediction_weight
         self.iteration = 0
         self._checked_utility = decision_set.checked_utility
         self._prediction = np.zeros(decision_set.dimension)
@@ -113,7 +113,7 @@ class PredictiveMinimizer:
         checked = saturated(self._checked_utility(utility))
         self._learn(checked)
         self.iteration += 1
-        if self.optimistic:
+        if self.prediction_weight:
             self._prediction = checked
         self._strategy = self._choose()
 
@@ -144,13 +144,13 @@ def checked_step_size(step_size: float) -> float:
 
 
 class StepSizes:
-    """The step sizes of a minimiser, or of several side by side, and the bound on regret that comes with them.
+    """The step sizes of a minimizer, or of several side by side, and the bound on regret that comes with them.
 
-    For the minimisers that use this, the regret after T iterations is at most
+    For the minimizers that use this, the regret after T iterations is at most
 
         radius / step_T + sum over t of step_t / 2 * error_t^2
 
-    with errors in the norm of the minimiser's own, ||utility_t - prediction_t||, provided that steps never grow. They are
+    with errors in the norm of the minimizer's own, ||utility_t - prediction_t||, provided that steps never grow. They are
     either fixed or, by default, tuned to what has come (Rakhlin and Sridharan 2013):
 
         step_{t+1} = sqrt(radius / (error_1^2 + ... + error_t^2)),
@@ -160,14 +160,14 @@ class StepSizes:
     is what the formula gives for t = 1.
 
     Attributes:
-      current: the step for choosing the next strategy, float64 (P,) for P minimisers.
+      current: the step for choosing the next strategy, float64 (P,) for P minimizers.
     """
 
     def __init__(self, radius: npt.ArrayLike, step_size: float | None):
         """Starts before the first utility.
 
         Args:
-          radius: of the decision set as seen by the minimiser, (P,).
+          radius: of the decision set as seen by the minimizer, (P,).
           step_size: positive, the same for all; None for tuned steps.
 
         Raises:
@@ -201,18 +201,18 @@ class StepSizes:
 
     @property
     def regret_bound(self) -> float:
-        """The bound above, summed over the minimisers; infinite where a step is too small for a float64."""
+        """The bound above, summed over the minimizers; infinite where a step is too small for a float64."""
         at_zero = np.where(self._radius > 0, math.inf, 0.0)
         first = np.divide(self._radius, self._last, out=at_zero, where=self._last > 0)
         return float((first + self._paid).sum())
 
 
 class SteppingMinimizer(PredictiveMinimizer):
-    """A minimiser that takes steps along utilities. A subclass says what a step is, and in what norm errors count."""
+    """A minimizer that takes steps along utilities. A subclass says what a step is, and in what norm errors count."""
 
-    def __init__(self, decision_set: DecisionSet, radius: npt.ArrayLike, step_size: float | None, optimistic: bool):
+    def __init__(self, decision_set: DecisionSet, radius: npt.ArrayLike, step_size: float | None, prediction_weight: float):
         self._steps = StepSizes(radius, step_size)
-        super().__init__(decision_set, optimistic)
+        super().__init__(decision_set, prediction_weight)
 
     @property
     def step_sizes(self) -> np.ndarray:

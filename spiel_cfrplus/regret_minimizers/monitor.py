@@ -1,4 +1,4 @@
-"""Regret, measured while a minimiser learns.
+"""Regret, measured while a minimizer learns.
 
 >>> from spiel_cfrplus.regret_minimizers import SimplexRegretMatching
 >>> monitor = RegretMonitor.on_simplex(SimplexRegretMatching(2))
@@ -19,21 +19,22 @@ import numpy.typing as npt
 
 from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
-from spiel_cfrplus.regret_minimizers.simplex import Simplices
+from spiel_cfrplus.regret_minimizers.simplex import SimplexProduct
 
 
 class RegretMonitor:
-    """Passes the two calls on to a minimiser and keeps the account of its external regret.
+    """Passes the two calls on to a minimizer and keeps the account of its external regret.
 
     When all players of a game learn with simultaneous updates, the largest of their average regrets is exactly the largest gain
     that any player had from a fixed deviation, and so the distance of the empirical distribution of play from a coarse
     correlated equilibrium, for any number of players and any payoffs.
 
     Attributes:
-      minimizer: the minimiser.
+      minimizer: the minimizer.
       iteration: utilities observed.
       cumulative_utility: their sum.
-      earned: the sum of strategy . utility, float64 (P,), by simplex if the decision set is several side by side, else P = 1.
+      cumulative_value: the sum of strategy . utility, float64 (P,), by simplex if the decision set is several side by side,
+        else P = 1.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class RegretMonitor:
         """Starts with nothing observed.
 
         Args:
-          minimizer: the minimiser; it must not have observed anything through other hands if its whole regret is asked for.
+          minimizer: the minimizer; it must not have observed anything through other hands if its whole regret is asked for.
           best_value: the largest x . utility over all strategies x, for a given utility.
           earnings: strategy . utility.
         """
@@ -55,26 +56,26 @@ class RegretMonitor:
         self._strategy: np.ndarray | None = None
         self.iteration = 0
         self.cumulative_utility = np.zeros(0)
-        self.earned = np.zeros(1)
+        self.cumulative_value = np.zeros(1)
 
     @classmethod
     def on_simplex(cls, minimizer: RegretMinimizer) -> Self:
-        """For a minimiser on the simplex."""
+        """For a minimizer on the simplex."""
         return cls(minimizer, np.max)
 
     @classmethod
     def on_simplices(cls, minimizer: RegretMinimizer, num_actions: Sequence[int] | np.ndarray) -> Self:
-        """For a minimiser on simplices with so many actions side by side; `regrets` tells them apart."""
-        simplices = Simplices(num_actions)
+        """For a minimizer on simplices with so many actions side by side; `regrets` tells them apart."""
+        simplices = SimplexProduct(num_actions)
         return cls(minimizer, simplices.max, lambda strategy, utility: simplices.sum(strategy * utility))
 
     @classmethod
     def on_treeplex(cls, minimizer: RegretMinimizer, treeplex: Treeplex) -> Self:
-        """For a minimiser on the sequence-form polytope of `treeplex`."""
+        """For a minimizer on the sequence-form polytope of `treeplex`."""
         return cls(minimizer, treeplex.best_value)
 
     def next_strategy(self) -> np.ndarray:
-        """The minimiser's."""
+        """The minimizer's."""
         self._strategy = np.array(self.minimizer.next_strategy(), np.float64)
         return self._strategy.copy()
 
@@ -88,10 +89,10 @@ class RegretMonitor:
         if not np.isfinite(utility).all():
             raise ValueError(f"expected finite numbers, got {utility!r}")
         strategy = self.next_strategy() if self._strategy is None else self._strategy
-        earned = self.earned + self._earnings(strategy, utility)
+        value = self.cumulative_value + self._earnings(strategy, utility)
         self.minimizer.observe_utility(utility.copy())
         self._strategy = None
-        self.earned = earned
+        self.cumulative_value = value
         self.cumulative_utility = utility if self.iteration == 0 else self.cumulative_utility + utility
         self.iteration += 1
 
@@ -100,7 +101,7 @@ class RegretMonitor:
         """What the best fixed strategy would have earned more, float64 (P,), in the unit of the utilities; 0 at first."""
         if self.iteration == 0:
             return np.zeros(1)
-        return np.asarray(self._best_value(self.cumulative_utility) - self.earned)
+        return np.asarray(self._best_value(self.cumulative_utility) - self.cumulative_value)
 
     @property
     def regret(self) -> float:
@@ -109,7 +110,7 @@ class RegretMonitor:
 
     @property
     def regret_bound(self) -> float:
-        """The minimiser's own.
+        """The minimizer's own.
 
         Raises:
           TypeError: it knows none.

@@ -1,6 +1,6 @@
-"""The local regret minimisers of CFR, each reduced to what distinguishes it: two factors per iteration.
+"""The local regret minimizers of CFR, each reduced to what distinguishes it: two factors per iteration.
 
-All of them keep a table of regrets per infostate, play its positive part normalised (uniform if nothing is positive), and after
+All of them keep a table of regrets per infostate, play its positive part normalized (uniform if nothing is positive), and after
 iteration t with counterfactual values v and strategy sigma replace the table x by
 
     x <- x + v - sigma . v,   then   x_a <- x_a * (positive factor if x_a > 0 else negative factor).

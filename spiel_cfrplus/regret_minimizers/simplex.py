@@ -1,4 +1,4 @@
-"""Regret minimisers on the simplex: what CFR runs at a decision point, and usable alone.
+"""Regret minimizers on the simplex: what CFR runs at a decision point, and usable alone.
 
 A strategy is a point of the simplex, float64 (k,), and a utility has one number for each action, in any unit; the regret
 against action a is the sum over time of utility[a] - strategy . utility.
@@ -9,7 +9,7 @@ against action a is the sum over time of utility[a] - strategy . utility.
 >>> minimizer.next_strategy()
 array([1., 0., 0.])
 
-Several simplices side by side are one decision set as well, and their minimisers one object: given a list of numbers of
+Several simplices side by side are one decision set as well, and their minimizers one object: given a list of numbers of
 actions, each class here works on the concatenated vectors, learning separately on every simplex. That is how CFR with thousands
 of decision points stays in NumPy.
 
@@ -35,7 +35,7 @@ from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, Stepp
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, checked_discounts
 
 
-class Simplices:
+class SimplexProduct:
     """The decision set: P simplices side by side, S actions in all.
 
     Attributes:
@@ -84,7 +84,7 @@ class Simplices:
 class SimplexRegretMatching(PredictiveMinimizer):
     """Regret matching and its relatives, as `rule` has it.
 
-    The optimistic forms are predictive regret matching (Farina, Kroer, Sandholm 2021, Algorithms 1 and 2): the table that is
+    The predictive forms are predictive regret matching (Farina, Kroer, Sandholm 2021, Algorithms 1 and 2): the table that is
     matched includes the regrets that the prediction would bring against the strategy just played. They may be given a weight
     below 1, as in simple asymmetric predictive regret matching+ (Meng, Zhang, Ge, Yang, Gao 2025): then a prediction that fails
     does less harm.
@@ -109,30 +109,30 @@ class SimplexRegretMatching(PredictiveMinimizer):
         num_actions: int | Sequence[int] | np.ndarray,
         rule: LocalRule | None = None,
         *,
-        optimistic: float = 0.0,
-        rounding: npt.ArrayLike = 0.0,
+        prediction_weight: float = 0.0,
+        tie_tolerance: npt.ArrayLike = 0.0,
     ):
         """Starts uniform.
 
         Args:
           num_actions: k, or one for each of several simplices.
           rule: regret matching by default.
-          optimistic: see the module `minimizer`; or the weight of predicted regrets.
-          rounding: regrets within this are none, one number, or one for each action (S,), the same on each simplex; see
-            `SequenceFormGame.rounding`.
+          prediction_weight: see the module `minimizer`; or the weight of predicted regrets.
+          tie_tolerance: regrets within this are none, one number, or one for each action (S,), the same on each simplex; see
+            `SequenceFormGame.tie_tolerance`.
 
         Raises:
-          ValueError: `rounding` is negative, not finite, or has another shape; or `optimistic` is no weight.
+          ValueError: `tie_tolerance` is negative, not finite, or has another shape; or `prediction_weight` is no weight.
         """
-        self._weight = checked_weight(optimistic)
-        self._simplices = Simplices(num_actions)
+        self._weight = checked_weight(prediction_weight)
+        self._simplices = SimplexProduct(num_actions)
         self.rule = RegretMatching() if rule is None else rule
-        self.rounding = checked_rounding(rounding, self._simplices.dimension)
+        self.tie_tolerance = checked_tie_tolerance(tie_tolerance, self._simplices.dimension)
         self.cumulative_regrets = np.zeros(self._simplices.dimension)
         self._predicted_regrets = np.zeros(self._simplices.dimension)
         # The account of the bound: sqrt(P_T), d_T sqrt(P_T), the sum over t < T, and the term for t = T.
         self._root, self._discounted_root, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
-        super().__init__(self._simplices, optimistic > 0)
+        super().__init__(self._simplices, prediction_weight > 0)
 
     @property
     def regret_bound(self) -> float:
@@ -142,7 +142,7 @@ class SimplexRegretMatching(PredictiveMinimizer):
         regrets = self._regrets(utility)
         ((positive, negative),) = checked_discounts(self.rule, np.array([self.iteration + 1]))
         table = saturated(self.cumulative_regrets + regrets)
-        table[np.abs(table) <= np.minimum(self.rounding, np.abs(regrets))] = 0.0
+        table[np.abs(table) <= np.minimum(self.tie_tolerance, np.abs(regrets))] = 0.0
         self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
         self._paid = self._paid + self._due
         self._root = np.hypot(self._discounted_root, self._simplices.norm(regrets - self._predicted_regrets))
@@ -151,11 +151,11 @@ class SimplexRegretMatching(PredictiveMinimizer):
         self._due = (1 - positive) * self._root if bounded else np.full(len(self._root), math.inf)
 
     def _choose(self) -> np.ndarray:
-        if self.optimistic and self.iteration:
+        if self.prediction_weight and self.iteration:
             self._predicted_regrets = self._weight * self._regrets(self._prediction)
         strategy = np.empty(self._simplices.dimension)
         table = self.cumulative_regrets + self._predicted_regrets
-        table[np.abs(table) <= np.minimum(self.rounding, np.abs(self._predicted_regrets))] = 0.0
+        table[np.abs(table) <= np.minimum(self.tie_tolerance, np.abs(self._predicted_regrets))] = 0.0
         simplex_kernels.match_simplices(self._simplices.starts, table, strategy)
         return strategy
 
@@ -176,18 +176,18 @@ class Hedge(SteppingMinimizer):
     """
 
     def __init__(
-        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, optimistic: bool = False
+        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, prediction_weight: float = 0.0
     ):
         """Starts uniform.
 
         Args:
           num_actions: k, or one for each of several simplices.
           step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
+          prediction_weight: see the module `minimizer`.
         """
-        self._simplices = Simplices(num_actions)
+        self._simplices = SimplexProduct(num_actions)
         self._total = np.zeros(self._simplices.dimension)
-        super().__init__(self._simplices, np.log(self._simplices.num_actions), step_size, optimistic)
+        super().__init__(self._simplices, np.log(self._simplices.num_actions), step_size, prediction_weight)
 
     def _norm(self, error: np.ndarray) -> np.ndarray:
         return (self._simplices.max(error) + self._simplices.max(-error)) / 2
@@ -205,7 +205,7 @@ class Hedge(SteppingMinimizer):
 class ProjectedGradientAscent(SteppingMinimizer):
     """Online projected gradient ascent (Zinkevich 2003): a step along the utility, then back to the nearest strategy.
 
-    The optimistic form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
+    The predictive form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
     and Sridharan 2013).
 
     Regret after T iterations with a fixed step size: at most 1 / step_size + step_size G^2 T / 2, where G bounds the Euclidean
@@ -214,16 +214,16 @@ class ProjectedGradientAscent(SteppingMinimizer):
     """
 
     def __init__(
-        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, optimistic: bool = False
+        self, num_actions: int | Sequence[int] | np.ndarray, step_size: float | None = None, *, prediction_weight: float = 0.0
     ):
         """Starts uniform.
 
         Args:
-          num_actions, step_size, optimistic: as for `Hedge`.
+          num_actions, step_size, prediction_weight: as for `Hedge`.
         """
-        self._simplices = Simplices(num_actions)
+        self._simplices = SimplexProduct(num_actions)
         self._base = self._simplices.spread(1 / self._simplices.num_actions)
-        super().__init__(self._simplices, np.ones(len(self._simplices.num_actions)), step_size, optimistic)
+        super().__init__(self._simplices, np.ones(len(self._simplices.num_actions)), step_size, prediction_weight)
 
     def _norm(self, error: np.ndarray) -> np.ndarray:
         return self._simplices.norm(error)
@@ -232,7 +232,7 @@ class ProjectedGradientAscent(SteppingMinimizer):
         self._base = self._project(self._base + self._stepped(self._simplices.spread(step), utility))
 
     def _choose(self) -> np.ndarray:
-        if not self.optimistic:
+        if not self.prediction_weight:
             return self._base
         return self._project(self._base + self._stepped(self._simplices.spread(self._steps.current), self._prediction))
 
@@ -242,13 +242,13 @@ class ProjectedGradientAscent(SteppingMinimizer):
         return nearest
 
 
-def checked_rounding(rounding: npt.ArrayLike, size: int) -> np.ndarray:
-    """`rounding` as float64 (size,), from one number or `size` of them.
+def checked_tie_tolerance(tie_tolerance: npt.ArrayLike, size: int) -> np.ndarray:
+    """`tie_tolerance` as float64 (size,), from one number or `size` of them.
 
     Raises:
       ValueError: another shape, or numbers that are negative or not finite.
     """
-    checked = np.array(rounding, np.float64)
+    checked = np.array(tie_tolerance, np.float64)
     if checked.shape not in ((), (size,)) or not np.all((checked >= 0) & (checked < math.inf)):
-        raise ValueError(f"rounding must be not negative and finite, one number or {size} of them, got {rounding!r}")
+        raise ValueError(f"tie_tolerance must be not negative and finite, one number or {size} of them, got {tie_tolerance!r}")
     return np.broadcast_to(checked, size)

@@ -1,12 +1,12 @@
-"""Regret minimisers that take a player's whole treeplex at once, beside CFR (Lecture 8, introduction).
+"""Regret minimizers that take a player's whole treeplex at once, beside CFR (Lecture 8, introduction).
 
 * `TreeplexGradientAscent` is online projected gradient ascent, with the exact projection onto the sequence-form polytope.
-* `DilatedEntropyAscent` and `DilatedEuclideanAscent` are online mirror ascent with regularisers for which a step is one
-  bottom-up pass, because they are *dilated* (Hoda, Gilpin, Pena, Sandholm 2010): for a behavioural policy b of the strategy x,
+* `DilatedEntropyAscent` and `DilatedEuclideanAscent` are online mirror ascent with regularizers for which a step is one
+  bottom-up pass, because they are *dilated* (Hoda, Gilpin, Pena, Sandholm 2010): for a behavioral policy b of the strategy x,
 
       psi(x) = sum over decision points j of weight_j x[p_j] phi_j(b_j)
 
-  with a regulariser phi_j on each simplex. With the weights of `strongly_convex_weights`, psi is 1-strongly convex on the
+  with a regularizer phi_j on each simplex. With the weights of `strongly_convex_weights`, psi is 1-strongly convex on the
   polytope in the Euclidean norm.
 * `MultiplicativeWeights` runs on the reduced normal form, whose strategies are the vertices of the polytope. There are
   exponentially many; the recursion over the treeplex (the kernel trick of Farina, Lee, Luo and Kroer 2022) never lists them.
@@ -37,7 +37,7 @@ _LARGEST_WEIGHT = 1e150  # squares of such weights still fit a float64
 class TreeplexGradientAscent(SteppingMinimizer):
     """Online projected gradient ascent on the sequence-form polytope (Zinkevich 2003).
 
-    The optimistic form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
+    The predictive form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
     and Sridharan 2013).
 
     Regret after T iterations with a fixed step size: at most M / step_size + step_size G^2 T / 2, where M is the largest number
@@ -49,18 +49,18 @@ class TreeplexGradientAscent(SteppingMinimizer):
       treeplex: the decision problem.
     """
 
-    def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, optimistic: bool = False):
-        """Starts from the uniform behavioural policy.
+    def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, prediction_weight: float = 0.0):
+        """Starts from the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
           step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
+          prediction_weight: see the module `minimizer`.
         """
         self.treeplex = treeplex
         self._base = treeplex.sequence_form(treeplex.uniform_policy())
         radius = treeplex.best_value(np.ones(treeplex.num_sequences)) - 1
-        super().__init__(treeplex, radius, step_size, optimistic)
+        super().__init__(treeplex, radius, step_size, prediction_weight)
 
     def _norm(self, error: np.ndarray) -> float:
         return _norm_of_decisions(error)
@@ -69,7 +69,7 @@ class TreeplexGradientAscent(SteppingMinimizer):
         self._base = project_onto_treeplex(self.treeplex, self._base + self._stepped(step, utility))
 
     def _choose(self) -> np.ndarray:
-        if not self.optimistic:
+        if not self.prediction_weight:
             return self._base
         return project_onto_treeplex(self.treeplex, self._base + self._stepped(self._steps.current, self._prediction))
 
@@ -107,22 +107,27 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
 
 
 class _DilatedAscent(SteppingMinimizer):
-    """The regulariser's weights and norm; subclasses have the step.
+    """The regularizer's weights and norm; subclasses have the step.
 
     Attributes:
       treeplex: the decision problem.
-      weights: of the regulariser, float64 (J,).
+      weights: of the regularizer, float64 (J,).
     """
 
     def __init__(
-        self, treeplex: Treeplex, step_size: float | None, optimistic: bool, weights: np.ndarray | None, ranges: np.ndarray
+        self,
+        treeplex: Treeplex,
+        step_size: float | None,
+        prediction_weight: float,
+        weights: np.ndarray | None,
+        ranges: np.ndarray,
     ):
-        """Starts from the uniform behavioural policy.
+        """Starts from the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
-          step_size, optimistic, weights: see the subclasses.
-          ranges: float64 (J,), by how much the regulariser of each simplex varies.
+          step_size, prediction_weight, weights: see the subclasses.
+          ranges: float64 (J,), by how much the regularizer of each simplex varies.
         """
         convex = strongly_convex_weights(treeplex)
         self.treeplex = treeplex
@@ -131,7 +136,7 @@ class _DilatedAscent(SteppingMinimizer):
         # The largest sum over j of weight_j x[p_j] range_j.
         at_parents = np.zeros(treeplex.num_sequences)
         np.add.at(at_parents, treeplex.parent_sequence, self.weights * ranges)
-        super().__init__(treeplex, treeplex.best_value(at_parents), step_size, optimistic)
+        super().__init__(treeplex, treeplex.best_value(at_parents), step_size, prediction_weight)
 
     def _norm(self, error: np.ndarray) -> float:
         return _norm_of_decisions(error) / math.sqrt(self._modulus)
@@ -147,7 +152,7 @@ def _checked_weights(weights: np.ndarray, treeplex: Treeplex) -> np.ndarray:
 class DilatedEntropyAscent(_DilatedAscent):
     """Mirror ascent with dilated entropy: phi_j(b) = log |A_j| + sum over a of b[a] log b[a].
 
-    The strategy maximises step_size * (summed utilities + prediction) . x - psi(x): at each decision point the softmax of what
+    The strategy maximizes step_size * (summed utilities + prediction) . x - psi(x): at each decision point the softmax of what
     each action leads to, over the weight. With a fixed step size that is the same as stepping from one strategy to the next,
     argmax step_size * utility . x - D(x || last), because the strategies stay inside the polytope; with tuned step sizes it is
     the form of which the bound holds (lazy mirror ascent, also called dual averaging).
@@ -163,21 +168,21 @@ class DilatedEntropyAscent(_DilatedAscent):
         treeplex: Treeplex,
         step_size: float | None = None,
         *,
-        optimistic: bool = False,
+        prediction_weight: float = 0.0,
         weights: np.ndarray | None = None,
     ):
-        """Starts from the uniform behavioural policy.
+        """Starts from the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
           step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
+          prediction_weight: see the module `minimizer`.
           weights: positive, (J,); by default `strongly_convex_weights`.
         """
         self._total = np.zeros(treeplex.num_sequences)
         num_actions = treeplex.num_actions
         self._prior = np.concatenate([[0.0], np.repeat(-np.log(num_actions), num_actions)])
-        super().__init__(treeplex, step_size, optimistic, weights, np.log(num_actions))
+        super().__init__(treeplex, step_size, prediction_weight, weights, np.log(num_actions))
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._total = saturated(self._total + utility)
@@ -206,23 +211,23 @@ class DilatedEuclideanAscent(_DilatedAscent):
         treeplex: Treeplex,
         step_size: float | None = None,
         *,
-        optimistic: bool = False,
+        prediction_weight: float = 0.0,
         weights: np.ndarray | None = None,
     ):
-        """Starts from the uniform behavioural policy.
+        """Starts from the uniform behavioral policy.
 
         Args:
-          treeplex, step_size, optimistic, weights: as for `DilatedEntropyAscent`.
+          treeplex, step_size, prediction_weight, weights: as for `DilatedEntropyAscent`.
         """
         self._base = treeplex.uniform_policy()
-        super().__init__(treeplex, step_size, optimistic, weights, np.ones(treeplex.num_decision_points))
+        super().__init__(treeplex, step_size, prediction_weight, weights, np.ones(treeplex.num_decision_points))
 
     def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
         self._base = quadratic_response(self.treeplex, self._stepped(step, utility), self.weights, self._base)[0]
 
     def _choose(self) -> np.ndarray:
         policy = self._base
-        if self.optimistic:
+        if self.prediction_weight:
             utility = self._stepped(self._steps.current, self._prediction)
             policy = quadratic_response(self.treeplex, utility, self.weights, self._base)[0]
         return self.treeplex.sequence_form(policy)
@@ -240,20 +245,20 @@ class MultiplicativeWeights(SteppingMinimizer):
       log_num_strategies: log(N).
     """
 
-    def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, optimistic: bool = False):
-        """Starts with all vertices alike, which is not the uniform behavioural policy.
+    def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, prediction_weight: float = 0.0):
+        """Starts with all vertices alike, which is not the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
           step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          optimistic: see the module `minimizer`.
+          prediction_weight: see the module `minimizer`.
         """
         self.treeplex = treeplex
         self._total = np.zeros(treeplex.num_sequences)
         # The policy of the mixture is an entropic response with all weights 1, summing instead of averaging over actions.
         self._weights, self._prior = np.ones(treeplex.num_decision_points), np.zeros(treeplex.num_sequences)
         self.log_num_strategies = entropic_response(treeplex, self._total, self._weights, self._prior)[1]
-        super().__init__(treeplex, self.log_num_strategies, step_size, optimistic)
+        super().__init__(treeplex, self.log_num_strategies, step_size, prediction_weight)
 
     def _norm(self, error: np.ndarray) -> float:
         return (self.treeplex.best_value(error) + self.treeplex.best_value(-error)) / 2
@@ -269,7 +274,7 @@ class MultiplicativeWeights(SteppingMinimizer):
 def entropic_response(
     treeplex: Treeplex, utility: np.ndarray, weights: np.ndarray, prior: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Maximises utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]), in one pass.
+    """Maximizes utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]), in one pass.
 
     Args:
       treeplex: the decision problem.
@@ -278,7 +283,7 @@ def entropic_response(
       prior: float64 (S,), logarithms; that of the empty sequence is not read.
 
     Returns:
-      The maximising behavioural policy b, float64 (S,), and the maximum.
+      The maximizing behavioral policy b, float64 (S,), and the maximum.
     """
     values, policy = np.array(utility, np.float64), np.ones(treeplex.num_sequences)
     simplex_kernels.entropic_response(treeplex.arrays, 0, weights, prior, values, policy)
@@ -288,16 +293,16 @@ def entropic_response(
 def quadratic_response(
     treeplex: Treeplex, utility: np.ndarray, weights: np.ndarray, center: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """Maximises utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2, in one pass.
+    """Maximizes utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2, in one pass.
 
     Args:
       treeplex: the decision problem.
       utility: float64 (S,).
       weights: positive, float64 (J,).
-      center: a behavioural policy, float64 (S,).
+      center: a behavioral policy, float64 (S,).
 
     Returns:
-      The maximising behavioural policy b, float64 (S,), and the maximum.
+      The maximizing behavioral policy b, float64 (S,), and the maximum.
     """
     values, policy = np.array(utility, np.float64), np.ones(treeplex.num_sequences)
     simplex_kernels.quadratic_response(treeplex.arrays, 0, weights, center, values, np.empty_like(values), policy)

@@ -18,7 +18,7 @@ everybody, so both conventions mean that. OpenSpiel's solvers average by the sec
 >>> import numpy as np
 >>> Averaging(power=1).weights(np.arange(1, 5))
 array([1., 2., 3., 4.])
->>> Averaging().first_averaged(num_players=2, alternating=True)
+>>> Averaging().first_iterate(num_players=2, alternating=True)
 array([1, 0], dtype=uint32)
 """
 
@@ -94,7 +94,7 @@ class Averaging:
         averaged = iterations > self.delay
         return checked_weights(np.where(averaged, powers(np.maximum(iterations - self.delay, 1), self.power), 0.0), iterations)
 
-    def first_averaged(self, num_players: int, alternating: bool) -> np.ndarray:
+    def first_iterate(self, num_players: int, alternating: bool) -> np.ndarray:
         """For each player the superscript of the first strategy that is averaged, 0 or 1, uint32 (n,)."""
         first = np.zeros(num_players, INDEX)
         first[0] = self.convention == "paper" and alternating

@@ -36,7 +36,7 @@ def check_players(game: SequenceFormGame) -> None:
 
 
 class BestResponsePlay:
-    """The loop above, for any minimisers; iterations run in Python.
+    """The loop above, for any minimizers; iterations run in Python.
 
     Attributes:
       game: the compiled game.
@@ -51,15 +51,15 @@ class BestResponsePlay:
     alternating = False
 
     def __init__(self, game: SequenceFormGame, minimizers: Sequence[RegretMinimizer], averaging: Averaging | None = None):
-        """Asks every minimiser for its first strategy.
+        """Asks every minimizer for its first strategy.
 
         Raises:
-          ValueError: not a two-player constant-sum game, not one minimiser for each player, or a strategy that is none of that
+          ValueError: not a two-player constant-sum game, not one minimizer for each player, or a strategy that is none of that
             player's.
         """
         check_players(game)
         if len(set(map(id, minimizers))) != 2:
-            raise ValueError(f"expected two minimisers, got {minimizers!r}")
+            raise ValueError(f"expected two minimizers, got {minimizers!r}")
         self.game = game
         self.minimizers = tuple(minimizers)
         self.averaging = Averaging() if averaging is None else averaging
@@ -90,9 +90,9 @@ class BestResponsePlay:
         return met
 
     def current_policy(self) -> np.ndarray:
-        """The current behavioural policies of both players, float64 (S,); uniform where a player does not come."""
-        return self.game.behavioural_policies(self.strategies)
+        """The current behavioral policies of both players, float64 (S,); uniform where a player does not come."""
+        return self.game.behavioral_policies(self.strategies)
 
     def average_policy(self) -> np.ndarray:
-        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        return self.game.behavioural_policies(self.cumulative_strategies)
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        return self.game.behavioral_policies(self.cumulative_strategies)

@@ -25,7 +25,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._utils.archives import Archive, DamagedError, open_archive, shortened
-from spiel_cfrplus._utils.files import whole_file
+from spiel_cfrplus._utils.files import atomic_write
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus.game.checks import names_of_files
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
@@ -98,8 +98,8 @@ def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -
         "seconds": curve.seconds,
         "last_iterate": curve.last_iterate,
     }
-    arrays: dict[str, Any] = {**session.remember(), "rows": curve.to_array()}
-    with whole_file(path) as file:
+    arrays: dict[str, Any] = {**session.state_dict(), "rows": curve.to_array()}
+    with atomic_write(path) as file:
         np.savez(file, options=np.array(json.dumps(options)), **arrays)
 
 
@@ -107,7 +107,7 @@ def check_can_save(solver: Solver) -> CompiledSelfPlay:
     """Refuses solvers that could not be restored; returns the session of the others.
 
     Raises:
-      TypeError: the solver has an average or a local rule of its own, its minimisers are Python objects, or `load` could not
+      TypeError: the solver has an average or a local rule of its own, its minimizers are Python objects, or `load` could not
         call its constructor.
     """
     if not isinstance(solver.self_play, CompiledSelfPlay):
@@ -186,7 +186,7 @@ def load(
         exact_ties=options["exact_ties"],
         threads=threads,
     )
-    solver.self_play.restore(_read_arrays(path, solver.self_play.remember()))
+    solver.self_play.load_state_dict(_read_arrays(path, solver.self_play.state_dict()))
     return solver
 
 

@@ -1,7 +1,7 @@
-"""Every ready-made regret minimiser under a name, for a whole treeplex, and the solver made of any minimisers.
+"""Every ready-made regret minimizer under a name, for a whole treeplex, and the solver made of any minimizers.
 
 >>> import pyspiel
->>> solver = LearningSolver(pyspiel.load_game("kuhn_poker"), LEARNERS["optimistic_dilated_euclidean"])
+>>> solver = LearningSolver(pyspiel.load_game("kuhn_poker"), LEARNERS["predictive_dilated_euclidean"])
 >>> solver.run(500)
 >>> solver.nash_conv() < 1e-3
 True
@@ -35,15 +35,15 @@ from spiel_cfrplus.solving.solvers import ALGORITHMS, Solver, checked_options
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Learner:
-    """How to make a minimiser for a treeplex.
+    """How to make a minimizer for a treeplex.
 
     Attributes:
       name: as in `LEARNERS`.
-      make: gives a minimiser for a treeplex and the options below.
+      make: gives a minimizer for a treeplex and the options below.
       options: keyword arguments of `make` that make the learner what its name says.
       averaging_power: weights t ** power suit it; 1, as for CFR+, unless its paper has something else.
       takes_step_size: whether `make` has an argument `step_size`.
-      takes_rounding: whether `make` has an argument `rounding`, see `SequenceFormGame.rounding`.
+      takes_tie_tolerance: whether `make` has an argument `tie_tolerance`, see `SequenceFormGame.tie_tolerance`.
     """
 
     name: str
@@ -51,19 +51,19 @@ class Learner:
     options: dict[str, Any]
     averaging_power: float
     takes_step_size: bool = False
-    takes_rounding: bool = False
+    takes_tie_tolerance: bool = False
 
     def __call__(self, treeplex: Treeplex) -> RegretMinimizer:
-        """A minimiser for `treeplex`."""
+        """A minimizer for `treeplex`."""
         return self.make(treeplex, **self.options)
 
     def in_game(self, game: SequenceFormGame) -> Callable[[Treeplex], RegretMinimizer]:
         """The same for the treeplexes of `game`, where regret matching knows how much of a regret may be rounding."""
-        if not self.takes_rounding:
+        if not self.takes_tie_tolerance:
             return self
 
         def make(treeplex: Treeplex) -> RegretMinimizer:
-            return self.make(treeplex, rounding=game.rounding[game.player_slices[treeplex.player]], **self.options)
+            return self.make(treeplex, tie_tolerance=game.tie_tolerance[game.player_slices[treeplex.player]], **self.options)
 
         return make
 
@@ -81,7 +81,7 @@ class Learner:
 
 
 class LearningSolver(Solver):
-    """Self-play of any regret minimisers, one made for each player; iterations run in Python.
+    """Self-play of any regret minimizers, one made for each player; iterations run in Python.
 
     `self_play` is a `SelfPlay`, which also knows every player's regret and the distance from a coarse correlated equilibrium.
     """
@@ -96,11 +96,11 @@ class LearningSolver(Solver):
         alternating: bool = True,
         averaging: str | Averaging = "paper",
     ):
-        """Compiles the game if it is not yet compiled, makes the minimisers and asks them for their first strategies.
+        """Compiles the game if it is not yet compiled, makes the minimizers and asks them for their first strategies.
 
         Args:
           game: a game, or what `compile_game` made of one.
-          minimizer: makes a minimiser for a player's treeplex: one of `LEARNERS`, a class, any function.
+          minimizer: makes a minimizer for a player's treeplex: one of `LEARNERS`, a class, any function.
           alternating: as for `CompiledSolver`.
           averaging: a convention, "paper" or "openspiel", with the weights that the learner names, uniform if it is none of
             `LEARNERS`; or an `Averaging`.
@@ -122,13 +122,13 @@ class LearningSolver(Solver):
 
 
 def _cfr_with(local_minimizer: Callable[..., RegretMinimizer], treeplex: Treeplex, **options: Any) -> ComposedCFR:
-    """CFR with one kind of local minimiser at all decision points."""
+    """CFR with one kind of local minimizer at all decision points."""
     return ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
 
 
-def _cfr_with_regret_matching(treeplex: Treeplex, *, rounding: np.ndarray | None = None, **options: Any) -> ComposedCFR:
-    local_rounding = 0.0 if rounding is None else rounding[1:]
-    return ComposedCFR(treeplex, SimplexRegretMatching(treeplex.num_actions, rounding=local_rounding, **options))
+def _cfr_with_regret_matching(treeplex: Treeplex, *, tie_tolerance: np.ndarray | None = None, **options: Any) -> ComposedCFR:
+    local_tie_tolerance = 0.0 if tie_tolerance is None else tie_tolerance[1:]
+    return ComposedCFR(treeplex, SimplexRegretMatching(treeplex.num_actions, tie_tolerance=local_tie_tolerance, **options))
 
 
 def _family() -> list[Learner]:
@@ -136,9 +136,9 @@ def _family() -> list[Learner]:
         Learner(
             solver.algorithm,
             _cfr_with_regret_matching,
-            {"rule": solver.local_rule, "optimistic": solver.optimistic},
+            {"rule": solver.local_rule, "prediction_weight": solver.prediction_weight},
             solver.averaging_power,
-            takes_rounding=True,
+            takes_tie_tolerance=True,
         )
         for solver in ALGORITHMS.values()
     ]
@@ -151,7 +151,7 @@ def _family() -> list[Learner]:
         ("multiplicative_weights", MultiplicativeWeights),
     ):
         learners.append(Learner(name, make, {}, 1.0, takes_step_size=True))
-        learners.append(Learner(f"optimistic_{name}", make, {"optimistic": True}, 1.0, takes_step_size=True))
+        learners.append(Learner(f"predictive_{name}", make, {"prediction_weight": 1.0}, 1.0, takes_step_size=True))
     return learners
 
 

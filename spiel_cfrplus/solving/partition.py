@@ -1,25 +1,26 @@
 """A large game divided among threads, which play it side by side to the same doubles as one.
 
 Once a player has come to an infostate, what it learns there and below depends on nothing that it learns elsewhere. So each
-treeplex is cut near its root: above the cut is the player's *trunk*, below it *subtrees*, and these are collected in as many
+treeplex is cut near its root: above the cut is the player's *top tree*, below it *subtrees*, and these are collected in as many
 *parts* of equal work as there are threads. Trunks and parts, the *blocks*, are laid out as players of their own:
 
-    trunk of player 0, part 1, ..., part K, trunk of player 1, part 1, ...
+    top tree of player 0, part 1, ..., part K, top tree of player 1, part 1, ...
 
-so that the kernels of CFR run on a block as they run on a player. In a trunk each subtree is represented by a *stub*, an
-infostate with one action. Its sequence is the parent of the subtree's first infostate: what that is worth arrives at the stub,
-and the stub's reach is where the subtree starts from. The root that a part has, as all players do, is not used.
+so that the kernels of CFR run on a block as they run on a player. In a top tree each subtree is represented by a *boundary
+infostate*, an infostate with one action. Its sequence is the parent of the subtree's first infostate: what that is worth
+arrives at the boundary infostate, and the boundary infostate's reach is where the subtree starts from. The root that a part
+has, as all players do, is not used.
 
 The payoffs of a block are those at its own sequences. A row of payoffs is thus divided as well if several blocks have a share
 in it, and each of them must look at the row. To keep that rare, subtrees that meet rows in common, such as those after one line
 of bids with any die or hand, form a *group*, which comes to one part unless it is too large.
 
 Nothing that is summed changes its order: not the payoffs of a sequence, as rows stay in order, and not the values of what
-follows a sequence, as infostates and stubs do.
+follows a sequence, as infostates and boundary infostates do.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
->>> print(divide(compile_game(pyspiel.load_game("leduc_poker")), 2))
+>>> print(partition_game(compile_game(pyspiel.load_game("leduc_poker")), 2))
 2 parts, the largest with 48.3 % of the work; 3.5 % in common
 """
 
@@ -41,20 +42,20 @@ if TYPE_CHECKING:
     from spiel_cfrplus.solving.symmetry import Reduction
 
 # A subtree that can be cut further has at most one of so many equal shares of the work of a part; a group that stays together
-# half of a part. Smaller subtrees make parts more equal and keep more rows whole, at the price of larger trunks.
+# half of a part. Smaller subtrees make parts more equal and keep more rows whole, at the price of larger top trees.
 _SUBTREES_IN_PART = 16
 # A sequence takes part in several passes, a payoff in one.
 _WORK_OF_SEQUENCE = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Division(Immutable):
+class Partition(Immutable):
     """What kernels iterate on instead of a game, or its reduction, to use several threads; read-only.
 
     Attributes:
       num_parts: of each player; some are empty where a treeplex does not split into as many.
-      treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the trunk
-        of player p, after which its parts come.
+      treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the top
+        tree of player p, after which its parts come.
       number: int64 (S,), the place of each sequence of the game here.
       work: float64 (n, num_parts + 1), about how many steps an iteration takes in each block.
     """
@@ -74,12 +75,12 @@ class Division(Immutable):
         return str(self)
 
     @property
-    def trunks(self) -> np.ndarray:
-        """The players' trunks among the blocks, int64 (n,)."""
+    def top_trees(self) -> np.ndarray:
+        """The players' top trees among the blocks, int64 (n,)."""
         return np.arange(len(self.work)) * (self.num_parts + 1)
 
 
-def divide(played: SequenceFormGame | Reduction, num_parts: int) -> Division:
+def partition_game(played: SequenceFormGame | Reduction, num_parts: int) -> Partition:
     """Cuts the treeplexes and collects what is below the cut in parts of about the same work.
 
     Args:
@@ -94,15 +95,15 @@ def divide(played: SequenceFormGame | Reduction, num_parts: int) -> Division:
     work = (_WORK_OF_SEQUENCE * counts + np.bincount(paid, minlength=len(counts))).astype(np.float64)
     player = np.repeat(np.arange(len(treeplexes.player_block) - 1), np.diff(treeplexes.player_block))
     share = (np.bincount(player, work) / num_parts)[player]
-    in_trunk, subtree = _cut(parent, work, share / _SUBTREES_IN_PART)
+    in_top_tree, subtree = _cut(parent, work, share / _SUBTREES_IN_PART)
     group = subtree.copy()
-    parallel_kernels.unite_subtrees(payoffs, paid, in_trunk, group)
+    parallel_kernels.unite_subtrees(payoffs, paid, in_top_tree, group)
     group = _leaders(group)
     together = np.where(np.bincount(group, work, len(group))[group] <= share / 2, group, subtree)
     block = player * (num_parts + 1)
-    block[~in_trunk] += 1 + _part(player[~in_trunk], together[~in_trunk], work[~in_trunk], num_parts)
-    arrays, number = _lay_out(treeplexes, parent, in_trunk, block, num_parts)
-    return Division(
+    block[~in_top_tree] += 1 + _part(player[~in_top_tree], together[~in_top_tree], work[~in_top_tree], num_parts)
+    arrays, number = _lay_out(treeplexes, parent, in_top_tree, block, num_parts)
+    return Partition(
         num_parts=num_parts,
         treeplex_arrays=arrays,
         payoff_arrays=_lay_out_payoffs(payoffs, block[paid], row, number, len(arrays.player_block) - 1),
@@ -116,7 +117,7 @@ def _row_of_entries(payoffs: layouts.PayoffArrays) -> np.ndarray:
 
 
 def _cut(parent: np.ndarray, work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which infostates are in a trunk, bool (J,), and the first one of the subtree that each is in, or itself, int64 (J,).
+    """Which infostates are in a top tree, bool (J,), and the first one of the subtree that each is in, or itself, int64 (J,).
 
     Args:
       parent: int64 (J,), the infostate before each; itself for a root.
@@ -126,8 +127,8 @@ def _cut(parent: np.ndarray, work: np.ndarray, most: np.ndarray) -> tuple[np.nda
     itself = np.arange(len(parent))
     below = work.copy()
     tree_kernels.add_to_parents(parent, below)
-    in_trunk = ((below > most) & (below > work)) | (parent == itself)
-    return in_trunk, _leaders(np.where(in_trunk | in_trunk[parent], itself, parent))
+    in_top_tree = ((below > most) & (below > work)) | (parent == itself)
+    return in_top_tree, _leaders(np.where(in_top_tree | in_top_tree[parent], itself, parent))
 
 
 def _leaders(above: np.ndarray) -> np.ndarray:
@@ -138,7 +139,7 @@ def _leaders(above: np.ndarray) -> np.ndarray:
 
 
 def _part(player: np.ndarray, together: np.ndarray, work: np.ndarray, num_parts: int) -> np.ndarray:
-    """The part of each infostate below the trunks, from 0: what stays together, heaviest first, comes where least is yet."""
+    """The part of each infostate below the top trees, from 0: what stays together, heaviest first, comes where least is yet."""
     _, first, unit = np.unique(together, return_index=True, return_inverse=True)
     size = np.bincount(unit, work)
     filled = [[(0.0, part) for part in range(num_parts)] for _ in range(player.max(initial=-1) + 1)]
@@ -151,33 +152,33 @@ def _part(player: np.ndarray, together: np.ndarray, work: np.ndarray, num_parts:
 
 
 def _lay_out(
-    treeplexes: layouts.TreeplexArrays, parent: np.ndarray, in_trunk: np.ndarray, block: np.ndarray, num_parts: int
+    treeplexes: layouts.TreeplexArrays, parent: np.ndarray, in_top_tree: np.ndarray, block: np.ndarray, num_parts: int
 ) -> tuple[layouts.TreeplexArrays, np.ndarray]:
     """The treeplexes with blocks as players; the new number of each sequence, int64 (S,)."""
     counts = np.diff(treeplexes.sequence_start)
-    tops = np.flatnonzero(~in_trunk & in_trunk[parent])
+    tops = np.flatnonzero(~in_top_tree & in_top_tree[parent])
     num_blocks = (len(treeplexes.player_block) - 1) * (num_parts + 1)
     parts = np.flatnonzero(np.arange(num_blocks) % (num_parts + 1))
-    # Infostates, then stubs, then roots of parts: where they come, and with how many sequences.
+    # Infostates, then boundary infostates, then roots of parts: where they come, and with how many sequences.
     blocks = np.concatenate([block, block[parent[tops]], parts])
     order = np.lexsort((np.concatenate([np.arange(len(counts)), tops, np.full(len(parts), -1)]), blocks))
     sizes = np.concatenate([counts, np.ones(len(tops) + len(parts), np.int64)])[order]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     first = np.empty(len(order), np.int64)
     first[order] = starts[:-1]
-    of_infostates, of_stubs, of_roots = np.split(first, [len(counts), len(counts) + len(tops)])
+    of_infostates, of_boundary, of_roots = np.split(first, [len(counts), len(counts) + len(tops)])
     number = np.repeat(of_infostates - treeplexes.sequence_start[:-1], counts) + np.arange(treeplexes.sequence_start[-1])
     above = number[treeplexes.parent_sequence]
     parents = np.concatenate([above, above[tops], of_roots])
-    parents[tops] = of_stubs
-    shares = np.ones(starts[-1])
-    if treeplexes.shares is not None:
-        shares[number] = treeplexes.shares
+    parents[tops] = of_boundary
+    uniform_policy = np.ones(starts[-1])
+    if treeplexes.uniform_policy is not None:
+        uniform_policy[number] = treeplexes.uniform_policy
     arrays = layouts.TreeplexArrays(
         player_block=frozen(np.searchsorted(blocks[order], np.arange(num_blocks + 1)), layouts.INDEX),
         sequence_start=frozen(starts, layouts.INDEX),
         parent_sequence=frozen(parents[order], layouts.INDEX),
-        shares=None if treeplexes.shares is None else frozen(shares, np.float64),
+        uniform_policy=None if treeplexes.uniform_policy is None else frozen(uniform_policy, np.float64),
     )
     return arrays, frozen(number, np.int64)
 

@@ -1,4 +1,4 @@
-"""The canonical learning setup: every player runs a regret minimiser against the others' strategies.
+"""The canonical learning setup: every player runs a regret minimizer against the others' strategies.
 
 One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
 
@@ -7,7 +7,7 @@ One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
         R_p.observe_utility(g)
         x_p  <- R_p.next_strategy()
 
-With simultaneous updates all players observe before any of them moves on. `SelfPlay` is this loop for any minimisers;
+With simultaneous updates all players observe before any of them moves on. `SelfPlay` is this loop for any minimizers;
 `CompiledSelfPlay` lays out the memory and makes the schedules for `cfr_kernels.self_play`, which is this loop for `CFR`.
 """
 
@@ -19,16 +19,16 @@ from typing import Any
 import numba
 import numpy as np
 
-from spiel_cfrplus._utils.validation import checked_count, one_or_more
+from spiel_cfrplus._utils.validation import checked_count, checked_positive
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import cfr as cfr_kernels
 from spiel_cfrplus.kernels import parallel as parallel_kernels
 from spiel_cfrplus.kernels import passes
-from spiel_cfrplus.regret_minimizers.cfr import allocate_learner
+from spiel_cfrplus.regret_minimizers.cfr import allocate_state
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
 from spiel_cfrplus.solving.averaging import Averaging
-from spiel_cfrplus.solving.partition import Division, divide
+from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.symmetry import Reduction
 from spiel_cfrplus.solving.threads import Barrier, run_together
 
@@ -59,7 +59,7 @@ def work_of_iteration(played: SequenceFormGame | Reduction) -> int:
 
 
 def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimizer) -> np.ndarray:
-    """The player's next strategy: a copy, as what a minimiser returns may be an array that it goes on with.
+    """The player's next strategy: a copy, as what a minimizer returns may be an array that it goes on with.
 
     Raises:
       ValueError: it is no sequence-form strategy of the player's.
@@ -71,7 +71,7 @@ def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimize
 
 
 class SelfPlay:
-    """The setup for any minimisers, written out; iterations run in Python.
+    """The setup for any minimizers, written out; iterations run in Python.
 
     Attributes:
       game: the compiled game.
@@ -81,7 +81,7 @@ class SelfPlay:
       strategies: the current strategies in sequence form.
       cumulative_strategies: their weighted sums.
       cumulative_utilities: for each player the sum of the utilities observed, in sequence form.
-      earned: float64 (n,), the sum over iterations of strategy . utility.
+      cumulative_value: float64 (n,), the sum over iterations of strategy . utility.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class SelfPlay:
         averaging: Averaging | None = None,
         alternating: bool = True,
     ):
-        """Asks every minimiser for its first strategy.
+        """Asks every minimizer for its first strategy.
 
         Args:
           game: the compiled game.
@@ -101,12 +101,12 @@ class SelfPlay:
 
         Raises:
           TypeError: the game is not compiled.
-          ValueError: not one minimiser for each player, or a first strategy that is none of that player's.
+          ValueError: not one minimizer for each player, or a first strategy that is none of that player's.
         """
         if not isinstance(game, SequenceFormGame):
             raise TypeError(f"expected a compiled game, got {game!r}; see compile_game")
         if len(minimizers) != game.num_players or len(set(map(id, minimizers))) < len(minimizers):
-            raise ValueError(f"{game.tree.game} needs {game.num_players} minimisers of their own, got {minimizers!r}")
+            raise ValueError(f"{game.tree.game} needs {game.num_players} minimizers of their own, got {minimizers!r}")
         self.game = game
         self.minimizers = tuple(minimizers)
         self.averaging = Averaging() if averaging is None else averaging
@@ -115,17 +115,17 @@ class SelfPlay:
         self.strategies = self._next_strategies()
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
         self.cumulative_utilities = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
-        self.earned = np.zeros(game.num_players)
+        self.cumulative_value = np.zeros(game.num_players)
 
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more.
 
-        An interrupt, or an error of a minimiser, leaves the session's attributes as they were after the last whole iteration.
-        What the minimisers themselves have observed of the broken iteration cannot be taken back.
+        An interrupt, or an error of a minimizer, leaves the session's attributes as they were after the last whole iteration.
+        What the minimizers themselves have observed of the broken iteration cannot be taken back.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
-          ValueError: a minimiser gives a strategy that is none of its player's.
+          ValueError: a minimizer gives a strategy that is none of its player's.
         """
         for _ in range(checked_count(num_iterations)):
             self._iterate()
@@ -133,11 +133,11 @@ class SelfPlay:
     def _iterate(self) -> None:
         (weight,) = self.averaging.weights(np.array([self.iteration + 1]))
         strategies = list(self.strategies)
-        utilities, earned = list(self.cumulative_utilities), self.earned.copy()
+        utilities, values = list(self.cumulative_utilities), self.cumulative_value.copy()
         for player, minimizer in enumerate(self.minimizers):
             utility = self.game.payoff_gradient(player, strategies)
             utilities[player] = utilities[player] + utility
-            earned[player] += strategies[player] @ utility
+            values[player] += strategies[player] @ utility
             minimizer.observe_utility(utility)
             if self.alternating:
                 strategies[player] = next_strategy(self.game, player, minimizer)
@@ -147,7 +147,7 @@ class SelfPlay:
         vars(self).update(
             cumulative_strategies=self._averaged(weight, self.strategies, strategies),
             cumulative_utilities=utilities,
-            earned=earned,
+            cumulative_value=values,
             strategies=strategies,
             iteration=self.iteration + 1,
         )
@@ -156,15 +156,15 @@ class SelfPlay:
         return [next_strategy(self.game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
 
     def _averaged(self, weight: float, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The sums of strategies with those of an iteration, before or after the update; see `Averaging.first_averaged`."""
-        first_averaged = self.averaging.first_averaged(self.game.num_players, self.alternating)
-        averaged = [(before, after)[which][player] for player, which in enumerate(first_averaged)]
+        """The sums of strategies with those of an iteration, before or after the update; see `Averaging.first_iterate`."""
+        first_iterate = self.averaging.first_iterate(self.game.num_players, self.alternating)
+        averaged = [(before, after)[which][player] for player, which in enumerate(first_iterate)]
         return [total + weight * strategy for total, strategy in zip(self.cumulative_strategies, averaged, strict=True)]
 
     def regrets(self) -> np.ndarray:
         """Every player's external regret, float64 (n,), in game units: what the best fixed strategy would have earned more."""
         pairs = zip(self.game.treeplexes, self.cumulative_utilities, strict=True)
-        return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.earned
+        return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.cumulative_value
 
     @property
     def plays_together(self) -> bool:
@@ -186,27 +186,27 @@ class SelfPlay:
         return max(0.0, float(self.regrets().max()) / self.iteration)
 
     def current_policy(self) -> np.ndarray:
-        """The current behavioural policies of all players, float64 (S,); uniform where a player does not come."""
-        return self.game.behavioural_policies(self.strategies)
+        """The current behavioral policies of all players, float64 (S,); uniform where a player does not come."""
+        return self.game.behavioral_policies(self.strategies)
 
     def average_policy(self) -> np.ndarray:
-        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
-        return self.game.behavioural_policies(self.cumulative_strategies)
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        return self.game.behavioral_policies(self.cumulative_strategies)
 
 
 class CompiledSelfPlay:
     """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
 
-    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.rounding` are zero, so that exact ties of
-    actions stay ties.
+    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.tie_tolerance` are zero, so that exact ties
+    of actions stay ties.
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating, optimistic, exact_ties: how it is played.
+      local_rule, averaging, alternating, prediction_weight, exact_ties: how it is played.
       threads: how many play it.
       reduction: what is iterated on instead of the whole game, or None.
-      division: how that is divided among threads, or None.
-      memory: everything that iterations change, over the sequences of the division or of the reduction if there is one.
+      partition: how that is divided among threads, or None.
+      state: everything that iterations change, over the sequences of the partition or of the reduction if there is one.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class CompiledSelfPlay:
         local_rule: LocalRule,
         averaging: Averaging,
         alternating: bool,
-        optimistic: float = 0.0,
+        prediction_weight: float = 0.0,
         exact_ties: bool = True,
         reduction: Reduction | None = None,
         threads: int = 1,
@@ -225,50 +225,50 @@ class CompiledSelfPlay:
         self.local_rule = local_rule
         self.averaging = averaging
         self.alternating = alternating
-        self.optimistic = checked_weight(optimistic)
+        self.prediction_weight = checked_weight(prediction_weight)
         self.exact_ties = exact_ties
-        self.threads = one_or_more(threads, "threads")
+        self.threads = checked_positive(threads, "threads")
         self._played = game if reduction is None else reduction
-        self.division = divide(self._played, self.threads) if self.threads > 1 else None
-        self._arrays = self._played if self.division is None else self.division
+        self.partition = partition_game(self._played, self.threads) if self.threads > 1 else None
+        self._arrays = self._played if self.partition is None else self.partition
         treeplexes = self._arrays.treeplex_arrays
         num_sequences = int(treeplexes.sequence_start[-1])
-        rounding = np.zeros(num_sequences) if exact_ties else None
-        self.memory = allocate_learner(num_sequences, rounding, len(treeplexes.player_block) - 1)
+        tie_tolerance = np.zeros(num_sequences) if exact_ties else None
+        self.state = allocate_state(num_sequences, tie_tolerance, len(treeplexes.player_block) - 1)
         if exact_ties:
-            self._write({"rounding": self._played.rounding})
+            self._write({"tie_tolerance": self._played.tie_tolerance})
         self._recall_strategies()
 
     @property
     def iteration(self) -> int:
         """Iterations done."""
-        return int(self.memory.iteration[0])
+        return int(self.state.iteration[0])
 
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
             how = (
                 self.alternating,
-                self.optimistic or None,
-                self.averaging.first_averaged(self.game.num_players, self.alternating),
+                self.prediction_weight or None,
+                self.averaging.first_iterate(self.game.num_players, self.alternating),
                 checked_discounts(self.local_rule, iterations),
                 self.averaging.weights(iterations),
             )
-            if self.division is None:
-                cfr_kernels.self_play(self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.memory, *how)
+            if self.partition is None:
+                cfr_kernels.self_play(self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.state, *how)
             else:
-                self._run_in_parts(self.division, how, len(iterations) * work_of_iteration(self._played))
+                self._run_in_parts(self.partition, how, len(iterations) * work_of_iteration(self._played))
 
-    def _run_in_parts(self, division: Division, how: tuple[Any, ...], work: int) -> None:
+    def _run_in_parts(self, partition: Partition, how: tuple[Any, ...], work: int) -> None:
         """Has threads do what is not too little work, in steps, for that; one thread gets the same doubles."""
         *options, discounts, weights = how
 
         def run_member(member: int, barrier: np.ndarray, num_members: int, discounts: np.ndarray, weights: np.ndarray) -> None:
             parallel_kernels.self_play_in_parts(
-                division.treeplex_arrays,
-                division.payoff_arrays,
-                self.memory,
-                division.num_parts,
+                partition.treeplex_arrays,
+                partition.payoff_arrays,
+                self.state,
+                partition.num_parts,
                 barrier,
                 member,
                 num_members,
@@ -284,38 +284,38 @@ class CompiledSelfPlay:
             run_member(0, Barrier(0).values, 1, discounts[:0], weights[:0])  # compiles
             run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, discounts, weights))
 
-    def remember(self) -> dict[str, np.ndarray]:
-        """The arrays of `memory` from which another session of the same game can go on, whatever threads it has.
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The arrays of `state` from which another session of the same game can go on, whatever threads it has.
 
         They may be the session's own, not copies.
         """
-        names = ["cumulative_regrets", "cumulative_policy", "iteration", *(["utility"] if self.optimistic else [])]
+        names = ["cumulative_regrets", "cumulative_policy", "iteration", *(["utility"] if self.prediction_weight else [])]
         return {name: self._read(name) for name in names}
 
     def _read(self, name: str) -> np.ndarray:
-        """An array of `memory` as it is without a division."""
-        values = getattr(self.memory, name)
-        if self.division is None:
+        """An array of `state` as it is without a partition."""
+        values = getattr(self.state, name)
+        if self.partition is None:
             return values
-        return values[self.division.trunks if name == "iteration" else self.division.number]
+        return values[self.partition.top_trees if name == "iteration" else self.partition.number]
 
     def _write(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Sets arrays of `memory` to what `_read` would give."""
+        """Sets arrays of `state` to what `_read` would give."""
         for name, values in saved.items():
-            if self.division is None:
-                getattr(self.memory, name)[:] = values
+            if self.partition is None:
+                getattr(self.state, name)[:] = values
             elif name == "iteration":
-                self.memory.iteration[:] = np.repeat(values, self.division.num_parts + 1)
+                self.state.iteration[:] = np.repeat(values, self.partition.num_parts + 1)
             else:
-                getattr(self.memory, name)[self.division.number] = values
+                getattr(self.state, name)[self.partition.number] = values
 
-    def restore(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `remember` gave in another session of the same game; the current strategies follow from it.
+    def load_state_dict(self, saved: Mapping[str, np.ndarray]) -> None:
+        """Takes over what `state_dict` gave in another session of the same game; the current strategies follow from it.
 
         Raises:
-          ValueError: other arrays than `remember` gives, or of other shapes.
+          ValueError: other arrays than `state_dict` gives, or of other shapes.
         """
-        mine = self.remember()
+        mine = self.state_dict()
         if saved.keys() != mine.keys():
             raise ValueError(f"expected arrays {list(mine)}, got {list(saved)}")
         for name, values in saved.items():
@@ -325,19 +325,19 @@ class CompiledSelfPlay:
         self._recall_strategies()
 
     def _recall_strategies(self) -> None:
-        cfr_kernels.recall_strategies(self._arrays.treeplex_arrays, self.memory, self.optimistic or None)
+        cfr_kernels.strategies_from_regrets(self._arrays.treeplex_arrays, self.state, self.prediction_weight or None)
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
         """The same session without iterations and without reduction."""
-        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
+        how = (self.local_rule, self.averaging, self.alternating, self.prediction_weight, self.exact_ties)
         return CompiledSelfPlay(self.game, *how, threads=self.threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = (self.local_rule, self.averaging, self.alternating, self.optimistic, self.exact_ties)
-        return _resume, ((self.game, *how, self.reduction, self.threads), self.remember())
+        how = (self.local_rule, self.averaging, self.alternating, self.prediction_weight, self.exact_ties)
+        return _resume, ((self.game, *how, self.reduction, self.threads), self.state_dict())
 
     def current_policy(self) -> np.ndarray:
-        """The current behavioural policies of all players, float64 (S,)."""
+        """The current behavioral policies of all players, float64 (S,)."""
         policy = self._read("policy")
         return policy.copy() if self.reduction is None else self.reduction.policy(policy)
 
@@ -346,15 +346,15 @@ class CompiledSelfPlay:
         regrets = self._read("cumulative_regrets")
         return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
 
-    def rounding(self) -> np.ndarray:
+    def tie_tolerance(self) -> np.ndarray:
         """What regrets must exceed to count, float64 (S,), in game units."""
         if not self.exact_ties:
             return np.zeros(self.game.num_sequences)
-        rounding = self._read("rounding")
-        return rounding.copy() if self.reduction is None else self.reduction.regrets(rounding)
+        tie_tolerance = self._read("tie_tolerance")
+        return tie_tolerance.copy() if self.reduction is None else self.reduction.regrets(tie_tolerance)
 
     def average_policy(self) -> np.ndarray:
-        """The behavioural policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
         policy, sums = np.ones(self.game.num_sequences), self._read("cumulative_policy")
         if self.reduction is not None:
             sums = self.reduction.sequence_form(sums)
@@ -365,5 +365,5 @@ class CompiledSelfPlay:
 
 def _resume(options: tuple[Any, ...], saved: Mapping[str, np.ndarray]) -> CompiledSelfPlay:
     session = CompiledSelfPlay(*options)
-    session.restore(saved)
+    session.load_state_dict(saved)
     return session

@@ -37,10 +37,10 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.partition import Division
+from spiel_cfrplus.solving.partition import Partition
 from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay, work_of_iteration
 from spiel_cfrplus.solving.symmetry import Reduction
-from spiel_cfrplus.solving.warm_start import experience
+from spiel_cfrplus.solving.warm_start import warm_start_state
 
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
@@ -52,7 +52,7 @@ _MOST_ITERATIONS_OF_WARM_START = 10**9
 
 
 class Solver:
-    """Self-play of regret minimisers on a compiled game, and the policies that come of it.
+    """Self-play of regret minimizers on a compiled game, and the policies that come of it.
 
     In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the
     same iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's
@@ -65,7 +65,7 @@ class Solver:
 
     Attributes:
       game: the compiled game; give it to another solver to save the walk.
-      self_play: the session that iterates: the players' regret minimisers and their memory.
+      self_play: the session that iterates: the players' regret minimizers and their memory.
       algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`, or "cfr-br".
     """
 
@@ -146,10 +146,10 @@ class Solver:
           weight: a number of iterations, at most 10**9.
 
         Raises:
-          TypeError: `weight` is not an integer, or `policy` is no policy; or the minimisers are Python objects, of which nobody
+          TypeError: `weight` is not an integer, or `policy` is no policy; or the minimizers are Python objects, of which nobody
             knows what they would have learned.
           ValueError: `weight` is negative or too large, iterations have been done, or see `read_policy` and
-            `warm_start.experience`; nothing is changed.
+            `warm_start.warm_start_state`; nothing is changed.
         """
         weight = checked_count(weight, "iterations of a warm start", most=_MOST_ITERATIONS_OF_WARM_START)
         profile = read_policy(self.game, policy)
@@ -159,7 +159,7 @@ class Solver:
             raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
         if weight > 0:
             session = self.self_play.on_the_whole_game()
-            session.restore(experience(session, profile, weight))
+            session.load_state_dict(warm_start_state(session, profile, weight))
             self.self_play = session
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -201,13 +201,13 @@ class CompiledSolver(Solver):
       algorithm: its name.
       local_rule: what happens to regrets.
       averaging_power: the average has weights t ** power.
-      optimistic: True if the last counterfactual values are predicted to come again, or a weight of that prediction.
+      prediction_weight: True if the last counterfactual values are predicted to come again, or a weight of that prediction.
     """
 
     self_play: CompiledSelfPlay
     local_rule: ClassVar[LocalRule]
     averaging_power: ClassVar[float]
-    optimistic: ClassVar[float] = False
+    prediction_weight: ClassVar[float] = False
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class CompiledSolver(Solver):
             only, if an iteration has 5,000 steps or more and the removal saves a tenth of them.
           exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
             Numerics. It takes a few hundredths of the time.
-          threads: how many threads iterate on the game together, see `division`; at most the number of cores. Results are the
+          threads: how many threads iterate on the game together, see `partition`; at most the number of cores. Results are the
             same doubles. They pay where an iteration takes a tenth of a millisecond or more. A call that has less than some two
             milliseconds of work, such as a single step of a small game, is done by one thread. A forked process may use
             threads whatever its parent did.
@@ -253,7 +253,7 @@ class CompiledSolver(Solver):
             raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
         threads = at_most_cores(threads, "threads")
         game = compile_game(game)
-        how = rule, averaging, alternating, self.optimistic, bool(exact_ties)
+        how = rule, averaging, alternating, self.prediction_weight, bool(exact_ties)
         with memory_errors_name(
             lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
         ):
@@ -266,13 +266,13 @@ class CompiledSolver(Solver):
         return self.self_play.reduction
 
     @property
-    def division(self) -> Division | None:
+    def partition(self) -> Partition | None:
         """How the work is divided among threads, if there are several."""
-        return self.self_play.division
+        return self.self_play.partition
 
 
 class CFRSolver(CompiledSolver):
-    """Counterfactual regret minimisation: regret matching, uniform average.
+    """Counterfactual regret minimization: regret matching, uniform average.
 
     Zinkevich, Johanson, Bowling, Piccione 2007; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
     """
@@ -340,7 +340,7 @@ class PredictiveCFRSolver(CompiledSolver):
     algorithm = "pcfr"
     local_rule = RegretMatching()
     averaging_power = 2.0
-    optimistic = True
+    prediction_weight = 1.0
 
 
 class PredictiveCFRPlusSolver(CompiledSolver):
@@ -352,7 +352,7 @@ class PredictiveCFRPlusSolver(CompiledSolver):
     algorithm = "pcfr+"
     local_rule = RegretMatchingPlus()
     averaging_power = 2.0
-    optimistic = True
+    prediction_weight = 1.0
 
 
 class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
@@ -364,7 +364,7 @@ class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
     algorithm = "pdcfr+"
     local_rule = DiscountedRegretMatching(2.3, -math.inf)
     averaging_power = 5.0
-    optimistic = True
+    prediction_weight = 1.0
 
 
 class SimpleAsymmetricPredictiveCFRPlusSolver(CompiledSolver):
@@ -377,7 +377,7 @@ class SimpleAsymmetricPredictiveCFRPlusSolver(CompiledSolver):
     algorithm = "sapcfr+"
     local_rule = RegretMatchingPlus()
     averaging_power = 2.0
-    optimistic = 1 / 3
+    prediction_weight = 1 / 3
 
 
 class SimpleAsymmetricPredictiveDiscountedCFRPlusSolver(CompiledSolver):
@@ -389,7 +389,7 @@ class SimpleAsymmetricPredictiveDiscountedCFRPlusSolver(CompiledSolver):
     algorithm = "sapdcfr+"
     local_rule = DiscountedRegretMatching(2.3, -math.inf)
     averaging_power = 5.0
-    optimistic = 1 / 3
+    prediction_weight = 1 / 3
 
 
 class CFRBRSolver(Solver):
@@ -423,7 +423,7 @@ class CFRBRSolver(Solver):
         game = compile_game(game)
         rule = RegretMatching() if local_rule is None else local_rule
         pairs = zip(game.treeplexes, game.player_slices, strict=True)
-        minimizers = [CFR(treeplex, rule, rounding=game.rounding[own]) for treeplex, own in pairs]
+        minimizers = [CFR(treeplex, rule, tie_tolerance=game.tie_tolerance[own]) for treeplex, own in pairs]
         super().__init__(BestResponsePlay(game, minimizers, averaging))
 
 

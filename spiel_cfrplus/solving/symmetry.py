@@ -6,20 +6,20 @@ enough to iterate on. Two steps:
 
 * *Forced moves.* The only action of an infostate is played whenever its player comes there. Its sequence has the reach of the
   sequence before and becomes one with it.
-* *Colour refinement.* The coarsest partition of sequences and infostates into colours such that infostates of one colour follow
-  sequences of one colour and have equally many sequences of each colour; sequences of one colour are followed by equally many
-  infostates of each colour; and for sequences of one colour the payoffs, summed over the opponents' sequences of each colour,
+* *Color refinement.* The coarsest partition of sequences and infostates into colors such that infostates of one color follow
+  sequences of one color and have equally many sequences of each color; sequences of one color are followed by equally many
+  infostates of each color; and for sequences of one color the payoffs, summed over the opponents' sequences of each color,
   are equal. Grohe, Kersting, Mladenov and Selman (2014, "Dimension reduction via colour refinement") do this for linear
   programs. It finds the symmetries that somebody who knows the game would name, and others. In games of more than 1,000
   sequences in which it would merge less than a hundredth of them, all are left as they are.
 
-A colour is one sequence of the reduced game. Where several actions of an infostate have one colour it means to play one of them
+A color is one sequence of the reduced game. Where several actions of an infostate have one color it means to play one of them
 at random. Such a sequence is as likely as they are together; so for regret matching its regret must weigh as much as theirs
-together, and the uniform policy is not the same for all: see `TreeplexArrays.shares`. Payoffs, counterfactual values and
-regrets are sums over all infostates merged into one, which regret matching, being scale-free, does not notice.
+together, and the uniform policy is not the same for all: see `TreeplexArrays.uniform_policy`. Payoffs, counterfactual values
+and regrets are sums over all infostates merged into one, which regret matching, being scale-free, does not notice.
 
-How colours are found. Were all sequences of a colour played equally often, those of one colour would have equal gradients. So
-a round gives every colour a random reach, computes the gradients by the kernel that CFR uses, and splits what differs by more
+How colors are found. Were all sequences of a color played equally often, those of one color would have equal gradients. So
+a round gives every color a random reach, computes the gradients by the kernel that CFR uses, and splits what differs by more
 than rounding; then hashes of the whole tree above and below every infostate split what the players' trees tell apart. The
 partition is reached when a round, with numbers of its own, splits nothing: had it merged two sequences wrongly, their gradients
 would agree by a chance of some 2^-40. Two to four rounds have done wherever it was tried; each goes through the payoffs twice
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
 
 # Gradients that differ by less, relative to the magnitudes summed in them, are equal.
 _ROUNDING = 2.0**-40
-# In games of more sequences than this, merging is given up if the colours are more than this share of them: `shares` make an
-# iteration a tenth slower.
+# In games of more sequences than this, merging is given up if the colors are more than this share of them: `uniform_policy`
+# make an iteration a tenth slower.
 _MANY_SEQUENCES = 1_000
-_MOST_COLOURS = 0.99
+_MOST_COLORS = 0.99
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -105,9 +105,9 @@ class Reduction(Immutable):
         return bool(self.num_sequences < np.count_nonzero(~self.forced))
 
     @functools.cached_property
-    def rounding(self) -> np.ndarray:
-        """The regret that rounding may leave, float64 (S',), see `SequenceFormGame.rounding`."""
-        of_members = self.game.rounding[~self.forced]
+    def tie_tolerance(self) -> np.ndarray:
+        """The regret that rounding may leave, float64 (S',), see `SequenceFormGame.tie_tolerance`."""
+        of_members = self.game.tie_tolerance[~self.forced]
         sums = np.bincount(self.sequence_class[~self.forced], of_members, self.num_sequences)
         members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
         return frozen(self.regret_scale * sums / members, np.float64)
@@ -124,7 +124,7 @@ class Reduction(Immutable):
         return [tuple(keys) for keys in members.values() if len(keys) > 1]
 
     def policy(self, policy: np.ndarray) -> np.ndarray:
-        """A behavioural policy of the game, float64 (S,), from one of the reduced game."""
+        """A behavioral policy of the game, float64 (S,), from one of the reduced game."""
         return np.where(self.forced, 1.0, (policy / self.copies)[self.sequence_class])
 
     def sequence_form(self, reach: np.ndarray) -> np.ndarray:
@@ -162,7 +162,7 @@ def reduce_game(game: SequenceFormGame) -> Reduction:
         # A sequence that means to pick one of several is that many times as likely as each: payoffs are per choice.
         reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
         payoff_arrays = reduced.payoff_arrays()
-    regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.shares is None else treeplexes.shares)
+    regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.uniform_policy is None else treeplexes.uniform_policy)
     num_actions = np.diff(whole.treeplexes.sequence_start)
     forced = np.repeat(num_actions == 1, num_actions)
     forced[offsets] = False
@@ -183,69 +183,69 @@ def _without_forced_moves(treeplexes: layouts.TreeplexArrays) -> tuple[np.ndarra
     """The infostates with a choice, and the roots; and for each sequence one of theirs that has the same reach, int64 (S,)."""
     kept = np.diff(treeplexes.sequence_start) > 1
     kept[treeplexes.player_block[:-1]] = True
-    stands_for = np.empty(treeplexes.sequence_start[-1], np.int64)
-    symmetry_kernels.absorb_forced_moves(treeplexes, stands_for)
-    return np.flatnonzero(kept), stands_for
+    representative = np.empty(treeplexes.sequence_start[-1], np.int64)
+    symmetry_kernels.collapse_forced_moves(treeplexes, representative)
+    return np.flatnonzero(kept), representative
 
 
 def _refine(treeplexes: layouts.TreeplexArrays, payoffs: layouts.PayoffArrays) -> tuple[np.ndarray, np.ndarray]:
-    """The first infostate of each colour, ascending; and the colours of sequences, int64 (S,)."""
+    """The first infostate of each color, ascending; and the colors of sequences, int64 (S,)."""
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
     infostates = np.empty(num_infostates, np.uint64)
     gradient, magnitude = np.empty((2, num_sequences))
     random = np.random.default_rng(0)
-    colour, num_colours = np.zeros(num_sequences, np.int64), 1
+    color, num_colors = np.zeros(num_sequences, np.int64), 1
     while True:
-        reach = (1 + random.random(num_colours))[colour]
+        reach = (1 + random.random(num_colors))[color]
         for player in range(len(treeplexes.player_block) - 1):
             passes.payoff_gradient(treeplexes, payoffs, player, reach, gradient)
             passes.payoff_gradient(treeplexes, magnitudes, player, reach, magnitude)
-        labels = _label_runs(colour, gradient, _ROUNDING * magnitude)
+        labels = _label_runs(color, gradient, _ROUNDING * magnitude)
         with np.errstate(over="ignore"):  # hashes wrap around, which NumPy reports where Numba is turned off
             symmetry_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
-        hashes, colour = np.unique(sequences, return_inverse=True)
-        if num_sequences > _MANY_SEQUENCES and len(hashes) > _MOST_COLOURS * num_sequences:
+        hashes, color = np.unique(sequences, return_inverse=True)
+        if num_sequences > _MANY_SEQUENCES and len(hashes) > _MOST_COLORS * num_sequences:
             return np.arange(num_infostates), np.arange(num_sequences)
-        if len(hashes) in (num_colours, num_sequences):
-            return np.sort(np.unique(infostates, return_index=True)[1]), colour
-        num_colours = len(hashes)
+        if len(hashes) in (num_colors, num_sequences):
+            return np.sort(np.unique(infostates, return_index=True)[1]), color
+        num_colors = len(hashes)
 
 
-def _label_runs(colour: np.ndarray, values: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Numbers that are equal where colours are, and values within their tolerance, uint64 (S,)."""
-    order = np.lexsort((values, colour))
+def _label_runs(color: np.ndarray, values: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
+    """Numbers that are equal where colors are, and values within their tolerance, uint64 (S,)."""
+    order = np.lexsort((values, color))
     apart = np.diff(values[order]) > np.maximum(tolerance[order[1:]], tolerance[order[:-1]])
     labels = np.zeros(len(order), np.uint64)
-    labels[order[1:]] = np.cumsum(apart | (np.diff(colour[order]) != 0))
+    labels[order[1:]] = np.cumsum(apart | (np.diff(color[order]) != 0))
     return labels
 
 
-def _merge(form: _Form, infostates: np.ndarray, colour: np.ndarray) -> tuple[_Form, np.ndarray, np.ndarray]:
-    """The form that has `infostates` only, one of each kind, ascending, and one sequence for each colour.
+def _merge(form: _Form, infostates: np.ndarray, color: np.ndarray) -> tuple[_Form, np.ndarray, np.ndarray]:
+    """The form that has `infostates` only, one of each kind, ascending, and one sequence for each color.
 
     Returns:
       The form; the new number of each sequence, int64 (S,); how many of its infostate each new one is, float64 (S',).
     """
     treeplexes = form.treeplexes
-    if len(np.unique(colour)) == len(colour):
-        return form, np.arange(len(colour)), np.ones(len(colour))
+    if len(np.unique(color)) == len(color):
+        return form, np.arange(len(color)), np.ones(len(color))
     counts = np.diff(treeplexes.sequence_start)
     kept = np.zeros(len(counts), bool)
     kept[infostates] = True
     infostate_of = np.repeat(np.arange(len(infostates)), counts[infostates])
-    colours, first, copies = np.unique(colour[np.repeat(kept, counts)], return_index=True, return_counts=True)
+    colors, first, copies = np.unique(color[np.repeat(kept, counts)], return_index=True, return_counts=True)
     order = np.argsort(first)
     infostate_of, copies = infostate_of[first[order]], copies[order].astype(np.float64)
-    number = np.empty(colour.max() + 1, np.int64)
-    number[colours[order]] = np.arange(len(order))
+    number = np.empty(color.max() + 1, np.int64)
+    number[colors[order]] = np.arange(len(order))
     merged = layouts.TreeplexArrays(
         player_block=frozen(np.searchsorted(infostates, treeplexes.player_block), layouts.INDEX),
         sequence_start=frozen(np.searchsorted(infostate_of, np.arange(len(infostates) + 1)), layouts.INDEX),
-        parent_sequence=frozen(number[colour[treeplexes.parent_sequence[infostates]]], layouts.INDEX),
-        shares=frozen(copies / counts[infostates][infostate_of], np.float64) if copies.max() > 1 else None,
+        parent_sequence=frozen(number[color[treeplexes.parent_sequence[infostates]]], layouts.INDEX),
+        uniform_policy=frozen(copies / counts[infostates][infostate_of], np.float64) if copies.max() > 1 else None,
     )
-    number = number[colour]
+    number = number[color]
     payoffs = sum_by_rows(number[form.payoff_sequences], np.ones(len(form.payoffs)), form.payoffs)
     return _Form(merged, *payoffs), number, copies

@@ -57,21 +57,21 @@ _ITERATIONS_IN_REGRETS = 0.1
 _MORE_ITERATIONS_FOR_PREDICTIONS = 0.4
 
 
-def experience(session: CompiledSelfPlay, profile: StrategyProfile, weight: int) -> dict[str, np.ndarray]:
-    """What `session` would remember after `weight` iterations of `profile`, for `CompiledSelfPlay.restore`.
+def warm_start_state(session: CompiledSelfPlay, profile: StrategyProfile, weight: int) -> dict[str, np.ndarray]:
+    """What `session` would remember after `weight` iterations of `profile`, for `CompiledSelfPlay.load_state_dict`.
 
     Raises:
       ValueError: the averaging weights are too large to be summed.
     """
     total_weight = sum(float(session.averaging.weights(iterations).sum()) for iterations in blocks(0, weight, 1))
     strategies = [profile.sequence_form(player) for player in range(session.game.num_players)]
-    num_iterations = _ITERATIONS_IN_REGRETS + session.optimistic * _MORE_ITERATIONS_FOR_PREDICTIONS
+    num_iterations = _ITERATIONS_IN_REGRETS + session.prediction_weight * _MORE_ITERATIONS_FOR_PREDICTIONS
     regrets = regrets_along(profile, num_iterations)
     return {
         "cumulative_regrets": regrets,
         "cumulative_policy": total_weight * np.concatenate(strategies),
         "iteration": np.full(session.game.num_players, weight),
-        **({"utility": regrets} if session.optimistic else {}),  # the predicted regrets are those that are known
+        **({"utility": regrets} if session.prediction_weight else {}),  # the predicted regrets are those that are known
     }
 
 
@@ -129,6 +129,6 @@ def _magnitudes(profile: StrategyProfile) -> np.ndarray:
     game = profile.game
     magnitudes = np.empty(game.num_infostates)
     for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True):
-        of_point = game.rounding[own][treeplex.sequence_start[:-1]] / layouts.ROUNDING
+        of_point = game.tie_tolerance[own][treeplex.sequence_start[:-1]] / layouts.RELATIVE_TIE_TOLERANCE
         magnitudes[game.tree.infostate_player == treeplex.player] = np.where(of_point > 0, of_point, 1.0)
     return magnitudes

@@ -14,9 +14,9 @@ from spiel_cfrplus._utils import files
 
 WRITE = """
 import sys
-from spiel_cfrplus._utils.files import whole_file
+from spiel_cfrplus._utils.files import atomic_write
 
-with whole_file(sys.argv[1]) as file:
+with atomic_write(sys.argv[1]) as file:
     file.write(b"half")
     file.flush()
     print("written", flush=True)
@@ -41,7 +41,7 @@ def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_targ
     kill(start_writer(tmp_path / "another"))
     left = set(os.listdir(tmp_path))
     assert len(left) == 2
-    with files.whole_file(target) as file:
+    with files.atomic_write(target) as file:
         file.write(b"whole")
     assert target.read_bytes() == b"whole"
     assert len(left & set(os.listdir(tmp_path))) == 1  # that of the other target
@@ -52,7 +52,7 @@ def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_targ
 def test_the_file_of_a_live_writer_stays(tmp_path):
     target = tmp_path / "target"
     writer = start_writer(target)
-    with files.whole_file(target) as file:
+    with files.atomic_write(target) as file:
         file.write(b"first")
     assert target.read_bytes() == b"first"
     writer.communicate(timeout=60)
@@ -73,21 +73,21 @@ def test_a_file_whose_writer_cannot_be_asked_stays_for_an_hour(change, tmp_path,
         monkeypatch.setattr(files.fcntl, "flock", no_locks)
     else:
         monkeypatch.setattr(files.socket, "gethostname", lambda: "elsewhere")
-    with files.whole_file(target):
+    with files.atomic_write(target):
         pass
     assert left.exists()
     os.utime(left, times=2 * (time.time() - 3700,))
-    with files.whole_file(target):
+    with files.atomic_write(target):
         pass
     assert os.listdir(tmp_path) == ["target"]
 
 
 def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "fcntl", None)
-    with files.whole_file(tmp_path / "target") as file:
+    with files.atomic_write(tmp_path / "target") as file:
         file.write(b"whole")
     assert (tmp_path / "target").read_bytes() == b"whole"
-    with pytest.raises(RuntimeError, match="on purpose"), files.whole_file(tmp_path / "target") as file:
+    with pytest.raises(RuntimeError, match="on purpose"), files.atomic_write(tmp_path / "target") as file:
         raise RuntimeError("on purpose")
     assert os.listdir(tmp_path) == ["target"]
 
@@ -96,7 +96,7 @@ def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
 def test_errors_that_name_no_file_name_the_target(error, tmp_path):
     with (
         pytest.raises(OSError, match=re.escape(f"{error.strerror}: '{tmp_path / 'target'}'")),
-        files.whole_file(tmp_path / "target"),
+        files.atomic_write(tmp_path / "target"),
     ):
         raise error
     assert os.listdir(tmp_path) == []
@@ -105,6 +105,6 @@ def test_errors_that_name_no_file_name_the_target(error, tmp_path):
 def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tmp_path):
     for error in (OSError(errno.EACCES, "Permission denied", "another"), TimeoutError("took too long")):
         before = str(error)
-        with pytest.raises(type(error)) as raised, files.whole_file(tmp_path / "target"):
+        with pytest.raises(type(error)) as raised, files.atomic_write(tmp_path / "target"):
             raise error
         assert str(raised.value) == before

@@ -134,12 +134,12 @@ def test_the_iterations_are_those_of_the_solver(leduc, alternating):
     for _ in range(3):
         checks.run(20)
         checks.report()
-    for expected, actual in zip(plain.self_play.memory, checked.self_play.memory, strict=True):
+    for expected, actual in zip(plain.self_play.state, checked.self_play.state, strict=True):
         np.testing.assert_array_equal(actual, expected)
 
 
 def test_written_out_self_play_measures_the_same(leduc):
-    # Its minimisers' own policies matter: they go on learning where they do not come.
+    # Its minimizers' own policies matter: they go on learning where they do not come.
     players = zip(leduc.treeplexes, leduc.player_slices, strict=True)
     minimizers = [CFR(treeplex, rounding=leduc.rounding[own]) for treeplex, own in players]
     written_out = SelfPlay(leduc, minimizers, Averaging(1))
@@ -329,7 +329,7 @@ def test_local_regrets_by_hand():
 
 def follow_regrets(player):
     """Makes the player play what its table says."""
-    player._memory.policy[:] = player.treeplex.behavioural_policy(player.cumulative_regrets)
+    player._memory.policy[:] = player.treeplex.behavioral_policy(player.cumulative_regrets)
 
 
 class Wrong(CFR):
@@ -428,7 +428,7 @@ def test_stored_ties_of_rounding_decide_nothing():
     assert theorem_5(update)[0] == np.inf
     slack, rounding = theorem_6(update)
     assert (slack >= -rounding).all()
-    assert update.gains == pytest.approx(-2)
+    assert update.improvements == pytest.approx(-2)
     # Stored values that rounding cannot have made are another matter.
     update = dataclasses.replace(update, old_table=np.array([0.0, 1e-3, 1e-3, 0.0]))
     assert lemma_2(update)[0] == pytest.approx(-2e-3)
@@ -497,7 +497,7 @@ def reasons(session, num_iterations=10):
 class Predictive(CFR):
     """Matches the stored values and what the last utility would add to them if it came again."""
 
-    optimistic = False
+    prediction_weight = False
     predicted = 0.0
 
     def observe_utility(self, utility):
@@ -508,7 +508,7 @@ class Predictive(CFR):
         self.predicted = values - np.concatenate([[0.0], means])[self.treeplex.decision_point_of + 1]
 
     def next_strategy(self):
-        self._memory.policy[:] = self.treeplex.behavioural_policy(self._memory.cumulative_regrets + self.predicted)
+        self._memory.policy[:] = self.treeplex.behavioral_policy(self._memory.cumulative_regrets + self.predicted)
         self._memory.reach[:] = self.treeplex.sequence_form(self._memory.policy)
         return self._memory.reach.copy()
 
@@ -518,13 +518,13 @@ def test_predictive_play_is_not_monotone_and_not_held_to_it():
         return SelfPlay(KUHN, [kind(treeplex) for treeplex in KUHN.treeplexes], Averaging(1))
 
     assert violation(play(Predictive), 50).finding.statement in (LEMMA_2, THEOREM_5, THEOREM_6)
-    result = run(play(functools.partial(CFR, optimistic=True)), 50)
+    result = run(play(functools.partial(CFR, prediction_weight=1.0)), 50)
     assert result[THEOREM_6].reason == "predictive strategies are not matched to the stored values alone"
     assert {statement for statement, finding in result.items() if finding.applies} == {IDENTITY, THEOREM_L8_2}
     assert min(result[IDENTITY].slack, result[THEOREM_L8_2].slack) >= -1e-14
 
 
-def test_the_identity_and_theorem_l8_2_are_for_any_minimisers():
+def test_the_identity_and_theorem_l8_2_are_for_any_minimizers():
     players = [ComposedCFR(treeplex, lambda num_actions: Hedge(num_actions, 1.0)) for treeplex in KUHN.treeplexes]
     result = run(SelfPlay(KUHN, players, Averaging(1)), 50)
     assert {statement for statement, finding in result.items() if finding.applies} == {IDENTITY, THEOREM_L8_2}

@@ -496,10 +496,10 @@ def test_intervals_that_make_no_sense_are_a_usage_error(flags, words):
 def test_every_learner_is_an_algorithm():
     # NashConv of a Nash equilibrium of Kuhn poker is 0; the last of these has a row about its last policy.
     for flags in (
-        ["--algorithm=optimistic_dilated_euclidean", "--iterations=100"],
+        ["--algorithm=predictive_dilated_euclidean", "--iterations=100"],
         ["--algorithm=multiplicative_weights", "--iterations=500", "--step_size=2"],
         ["--algorithm=pcfr+", "--iterations=50"],
-        ["--algorithm=optimistic_gradient_ascent", "--iterations=100", "--last_iterate"],
+        ["--algorithm=predictive_gradient_ascent", "--iterations=100", "--last_iterate"],
     ):
         result = run(*flags)
         assert result.returncode == 0, result.stderr
@@ -656,7 +656,7 @@ play = CompiledSelfPlay.run
 def run(self, num_iterations):
     play(self, num_iterations)
     if self.iteration == 3:
-        self.memory.cumulative_regrets[:] = 0
+        self.state.cumulative_regrets[:] = 0
 
 CompiledSelfPlay.run = run
 """
@@ -677,12 +677,12 @@ def test_several_algorithms_run_one_after_another():
 
 def test_rows_of_all_runs_are_drawn(tmp_path):
     path = tmp_path / "runs.svg"
-    result = run("--algorithm=cfr+,optimistic_dilated_entropy", "--iterations=20", f"--plot={path}")
+    result = run("--algorithm=cfr+,predictive_dilated_entropy", "--iterations=20", f"--plot={path}")
     assert (result.returncode, result.stderr) == (0, "")
     picture = path.read_text()
     assert picture.endswith("</svg>\n")
     # Text is drawn as curves, with comments that tell what they are.
-    for text in ("cfr+", "optimistic_dilated_entropy", "kuhn_poker()", "alternating updates, average policies", "seconds"):
+    for text in ("cfr+", "predictive_dilated_entropy", "kuhn_poker()", "alternating updates, average policies", "seconds"):
         assert f"<!-- {text} -->" in picture
     assert list(tmp_path.iterdir()) == [path]
 

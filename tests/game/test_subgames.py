@@ -155,7 +155,7 @@ def test_values_below_a_frontier_add_up_to_those_of_the_whole(seed, num_players)
     np.testing.assert_allclose(players_reach(states, profile), [players for _, players in reach])
     weights = [chance * np.prod(players) for chance, players in reach]
     game = compile_subgame(states, [players for _, players in reach])
-    part = StrategyProfile.uniform(game).replaced(profile)
+    part = StrategyProfile.uniform(game).overwritten_by(profile)
     total = sum(weights) * evaluate(game, part).values
     for state in ended:
         chance, players = reach_of(state, policy)
@@ -164,8 +164,8 @@ def test_values_below_a_frontier_add_up_to_those_of_the_whole(seed, num_players)
     expected = [reference.expected_value(root, policy, player) for player in range(num_players)]
     np.testing.assert_allclose(total, expected, atol=1e-12)
     # Who can gain below can gain as much in the whole.
-    gains = sum(weights) * evaluate(game, part).gains
-    assert np.all(gains <= evaluate(whole, profile).gains + 1e-12)
+    gains = sum(weights) * evaluate(game, part).player_improvements
+    assert np.all(gains <= evaluate(whole, profile).player_improvements + 1e-12)
 
 
 # Arrays.
@@ -251,7 +251,7 @@ def test_solutions_are_put_into_policies_of_the_whole():
     game = compile_subgame(states, players_reach(states, blueprint.to_tabular_policy()))
     solver = CFRPlusSolver(game)
     solver.run(200)
-    merged = blueprint.replaced(solver.average_profile())
+    merged = blueprint.overwritten_by(solver.average_profile())
     assert merged.to_dict() == blueprint.to_dict() | solver.average_profile().to_dict()
     assert merged.to_dict() != blueprint.to_dict()
     assert evaluate(whole, merged).values[1] > evaluate(whole, blueprint).values[1]
@@ -342,17 +342,17 @@ def test_limits_hold_and_count_all_roots():
 def test_profiles_of_unrelated_games_are_not_mixed():
     kuhn, leduc = (StrategyProfile.uniform(compile_game(GAMES[name]())) for name in ("kuhn_poker", "leduc_poker"))
     with pytest.raises(ValueError, match=mentions("neither", "kuhn_poker", "leduc_poker", "all the infostates")):
-        kuhn.replaced(leduc)
+        kuhn.overwritten_by(leduc)
     three = StrategyProfile.uniform(compile_game(GAMES["kuhn_poker_3p"]()))
     with pytest.raises(ValueError, match="different numbers of players"):
-        kuhn.replaced(three)
+        kuhn.overwritten_by(three)
 
     def one_turn(*actions: int) -> SequenceFormGame:
         return compile_game(games.efg_game(Turn(0, "x", {action: End([action, -action]) for action in actions})))
 
     narrow, wide = (StrategyProfile.uniform(one_turn(*range(count))) for count in (2, 3))
     with pytest.raises(ValueError, match=mentions("player 0 has the actions [0, 1]", "[0, 1, 2]")):
-        narrow.replaced(wide)
+        narrow.overwritten_by(wide)
 
 
 def test_profiles_are_not_mixed_where_as_many_actions_have_other_ids():
@@ -362,7 +362,7 @@ def test_profiles_are_not_mixed_where_as_many_actions_have_other_ids():
 
     one, other = (StrategyProfile.uniform(one_turn(0, action)) for action in (1, 2))
     with pytest.raises(ValueError, match=mentions("player 0 has the actions [0, 1] at infostate 'x'", "but [0, 2] in")):
-        one.replaced(other)
+        one.overwritten_by(other)
 
 
 def test_reach_needs_a_policy_that_answers():

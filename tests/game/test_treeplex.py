@@ -125,24 +125,24 @@ def test_sequence_form_of_kuhn_by_hand(kuhn, j):
 
 
 @pytest.mark.parametrize(("name", "player"), all_treeplexes())
-def test_behavioural_and_sequence_form_convert_into_each_other(name, player):
+def test_behavioral_and_sequence_form_convert_into_each_other(name, player):
     treeplex = load_treeplex(name, player)
     policy = random_policy(treeplex, player)
     reach = treeplex.sequence_form(policy)
-    back = treeplex.behavioural_policy(reach)
+    back = treeplex.behavioral_policy(reach)
     for point in range(treeplex.num_decision_points):
         own = treeplex.sequences(point)
         expected = policy[own.start : own.stop] if reach[treeplex.parent_sequence[point]] > 0 else 1 / len(own)
         assert np.allclose(back[own.start : own.stop], expected, rtol=0, atol=1e-14)
     assert np.allclose(treeplex.sequence_form(back), reach, rtol=0, atol=1e-14)
-    assert np.allclose(treeplex.behavioural_policy(7 * reach), back, rtol=0, atol=1e-14)
+    assert np.allclose(treeplex.behavioral_policy(7 * reach), back, rtol=0, atol=1e-14)
 
 
 def test_unreached_decision_points_are_read_as_uniform(kuhn, j):
     policy = kuhn.uniform_policy()
     policy[list(kuhn.sequences(j[1]))] = [0.0, 1.0]
     policy[list(kuhn.sequences(j[4]))] = policy[list(kuhn.sequences(j[5]))] = [0.9, 0.1]
-    back = kuhn.behavioural_policy(kuhn.sequence_form(policy))
+    back = kuhn.behavioral_policy(kuhn.sequence_form(policy))
     assert back[list(kuhn.sequences(j[4]))].tolist() == [0.5, 0.5]
     assert back[list(kuhn.sequences(j[5]))] == pytest.approx([0.9, 0.1])
 
@@ -166,7 +166,7 @@ def test_conversions_leave_their_argument_alone(kuhn):
     policy.flags.writeable = False
     reach = kuhn.sequence_form(policy)
     reach.flags.writeable = False
-    assert np.shares_memory(reach, kuhn.behavioural_policy(reach)) is False
+    assert np.shares_memory(reach, kuhn.behavioral_policy(reach)) is False
     assert np.shares_memory(policy, reach) is False
 
 
@@ -209,7 +209,7 @@ def test_the_tolerance_of_the_polytope_is_the_callers(kuhn):
     assert not kuhn.contains(np.full(kuhn.num_sequences, np.nan))
 
 
-@pytest.mark.parametrize("method", ["sequence_form", "behavioural_policy", "contains"])
+@pytest.mark.parametrize("method", ["sequence_form", "behavioral_policy", "contains"])
 @pytest.mark.parametrize("shape", [(12,), (14,), (1, 13), ()])
 def test_vectors_of_another_shape_are_refused(kuhn, method, shape):
     with pytest.raises(ValueError, match="one number for each of 13 sequences"):

@@ -226,7 +226,7 @@ def _plan_constraints(plans: dict[Plan, int], pasts: dict[Infostate, Plan], play
 
 
 def random_policy(treeplex: Any, seed: int) -> np.ndarray:
-    """A behavioural policy of a `Treeplex`, float64 (S,), in which some probabilities are zero."""
+    """A behavioral policy of a `Treeplex`, float64 (S,), in which some probabilities are zero."""
     rng = np.random.default_rng(seed)
     policy = np.ones(treeplex.num_sequences)
     for point in range(treeplex.num_decision_points):

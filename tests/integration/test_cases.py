@@ -1,4 +1,4 @@
-"""Faults that implementations of CFR have had, each with the right behaviour.
+"""Faults that implementations of CFR have had, each with the right behavior.
 
 Numbers under "openspiel" averaging were computed with OpenSpiel 2.0.2, whose average lags by one strategy of player 0.
 """
@@ -101,7 +101,7 @@ def test_reading_policies_changes_nothing(solver_type):
         for _ in range(2):
             solver.current_policy(), solver.average_policy(), solver.evaluate(), solver.nash_conv()
     undisturbed.run(10)
-    for ours, theirs in zip(solver.self_play.memory[:-2], undisturbed.self_play.memory[:-2], strict=True):
+    for ours, theirs in zip(solver.self_play.state[:-2], undisturbed.self_play.state[:-2], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -124,8 +124,8 @@ def test_the_root_value_is_openspiels_value_of_the_policy_asked_about(solver_typ
 def test_plain_cfr_has_negative_regrets_and_cfr_plus_has_none():
     """Clipping in the wrong place turns one into the other."""
     plain, plus = (solved(solver_type, GAMES["kuhn_poker"](), 10) for solver_type in (CFRSolver, CFRPlusSolver))
-    assert plain.self_play.memory.cumulative_regrets.min() < -0.1
-    assert plus.self_play.memory.cumulative_regrets.min() == 0
+    assert plain.self_play.state.cumulative_regrets.min() < -0.1
+    assert plus.self_play.state.cumulative_regrets.min() == 0
 
 
 @pytest.mark.parametrize(

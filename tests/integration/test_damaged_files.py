@@ -92,8 +92,8 @@ def refusal(path, solver):
         loaded, curve = Solver.load(path, solver.game), checkpoint.read_curve(path)
     except ValueError as error:
         return str(error)
-    for name, expected in solver.self_play.remember().items():
-        np.testing.assert_array_equal(loaded.self_play.remember()[name], expected)
+    for name, expected in solver.self_play.state_dict().items():
+        np.testing.assert_array_equal(loaded.self_play.state_dict()[name], expected)
     assert curve == CURVE
     return None
 

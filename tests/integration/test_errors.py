@@ -130,7 +130,7 @@ def test_a_chance_outcome_of_probability_0_leaves_no_nan_anywhere():
         assert solver.game.tree.chance_probability.tolist().count(0.0) == 1
         solver.run(100)
         evaluation = solver.evaluate()
-        for array in (*solver.self_play.memory, solver.game.payoffs, evaluation.values, evaluation.best_response_values):
+        for array in (*solver.self_play.state, solver.game.payoffs, evaluation.values, evaluation.best_response_values):
             assert np.isfinite(array).all()
         assert np.isfinite(solver.average_policy().action_probability_array).all()
         assert 0 < solver.nash_conv() < 0.1
@@ -249,7 +249,7 @@ def test_what_is_no_number_is_named(value, kuhn):
         "the averaging power": lambda: Averaging(value),
         "the exponent alpha": lambda: DiscountedRegretMatching(value),
         "the exponent beta": lambda: DiscountedRegretMatching(0.0, value),
-        "optimistic": lambda: CFR(kuhn.treeplexes[0], optimistic=value),
+        "prediction_weight": lambda: CFR(kuhn.treeplexes[0], prediction_weight=value),
     }
     if value is not None:
         calls["time_limit"] = lambda: convergence(CFRSolver(kuhn), 1, time_limit=value)
@@ -270,7 +270,7 @@ def test_more_threads_or_processes_than_cores_are_refused_before_any_work(monkey
             Solver.load("no_such_file", threads=number)
         with pytest.raises(ValueError, match=f"the number of processes must be at most 2, .* got {number}"):
             compile_game(games.python_chain(10), processes=number)
-    assert CFRSolver(GAMES["kuhn_poker"](), threads=2).division is not None
+    assert CFRSolver(GAMES["kuhn_poker"](), threads=2).partition is not None
 
 
 def test_read_policy_takes_a_game_that_is_not_compiled():

@@ -18,11 +18,11 @@ SIMPLEX = {
     "hedge": Hedge,
     "gradient ascent": ProjectedGradientAscent,
     "regret matching": SimplexRegretMatching,
-    "optimistic hedge": lambda k: Hedge(k, optimistic=True),
-    "optimistic gradient ascent": lambda k: ProjectedGradientAscent(k, optimistic=True),
-    "optimistic regret matching": lambda k: SimplexRegretMatching(k, optimistic=1.0),
+    "optimistic hedge": lambda k: Hedge(k, prediction_weight=1.0),
+    "optimistic gradient ascent": lambda k: ProjectedGradientAscent(k, prediction_weight=1.0),
+    "optimistic regret matching": lambda k: SimplexRegretMatching(k, prediction_weight=1.0),
     "hedge, large step": lambda k: Hedge(k, 1e300),
-    "optimistic gradient ascent, large step": lambda k: ProjectedGradientAscent(k, 1e300, optimistic=True),
+    "optimistic gradient ascent, large step": lambda k: ProjectedGradientAscent(k, 1e300, prediction_weight=1.0),
 }
 
 numbers = st.one_of(

@@ -68,8 +68,8 @@ def assert_solved(solver: Solver, unit: float, value: float, bound: float) -> No
     assert np.isfinite(solver.average_profile().probabilities).all()
     assert np.isfinite(solver.current_profile().probabilities).all()
     assert abs(average.values[0] - value) <= average.nash_conv + 1e-9 * unit
-    assert average.values[0] - average.gains[1] <= value + 1e-9 * unit
-    assert average.values[0] + average.gains[0] >= value - 1e-9 * unit
+    assert average.values[0] - average.player_improvements[1] <= value + 1e-9 * unit
+    assert average.values[0] + average.player_improvements[0] >= value - 1e-9 * unit
     assert 0 <= average.nash_conv <= bound * unit
 
 
@@ -88,7 +88,7 @@ def test_random_games_are_solved_to_their_value(name, alternating):
         game, _, unit, value = known_game(seed)
         solver = ALGORITHMS[name](game, alternating=alternating)
         solver.run(1000)
-        assert np.isfinite(solver.self_play.memory.cumulative_regrets).all()
+        assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
         assert_solved(solver, unit, value, BOUNDS[name][not alternating])
 
 
@@ -112,7 +112,7 @@ def test_random_games_are_played_alike_by_the_written_out_loop(name):
             solver.run(50)
         for player, own in enumerate(game.player_slices):
             theirs = written_out.self_play.cumulative_strategies[player]
-            assert compiled.self_play.memory.cumulative_policy[own].tolist() == theirs.tolist()
+            assert compiled.self_play.state.cumulative_policy[own].tolist() == theirs.tolist()
 
 
 @every_variant
@@ -122,7 +122,7 @@ def test_random_games_of_three_players_and_general_sums_are_played_without_error
         for alternating in (True, False):
             solver = ALGORITHMS[name](game, alternating=alternating)
             solver.run(50)
-            assert np.isfinite(solver.self_play.memory.cumulative_regrets).all()
+            assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
             policy = reference.policy_of(solver.average_profile())
             root = games.tree_of(game.tree.game)
             assert solver.nash_conv() == pytest.approx(reference.nash_conv(root, policy), rel=1e-9, abs=1e-12)

@@ -14,7 +14,7 @@ WORK = """
 import numpy, spiel_cfrplus
 from spiel_cfrplus import _kernels
 policy = numpy.zeros(2)
-_kernels.normalise(numpy.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
+_kernels.normalize(numpy.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
 print(spiel_cfrplus.__file__)
 """
 

@@ -40,7 +40,7 @@ def start(run: dict[str, Any], convention: str) -> Solver:
 
 
 def runs(choose: Callable[[dict[str, Any]], bool] = lambda run: True) -> pytest.MarkDecorator:
-    """Parametrises a test with the chosen runs, once for each averaging convention by which the run's figures hold."""
+    """Parametrizes a test with the chosen runs, once for each averaging convention by which the run's figures hold."""
     params = [
         pytest.param(run, convention, id="-".join([run["game"], run["algorithm"], order, convention]))
         for run in filter(choose, TRAJECTORIES["runs"])
@@ -154,7 +154,7 @@ def test_cfr_plus_closes_in_on_the_known_value(known_game):
     solver = CFRPlusSolver(game)
     solver.run(2000)
     average = solver.evaluate()
-    u0, (gain0, gain1) = average.values[0], average.gains
+    u0, (gain0, gain1) = average.values[0], average.player_improvements
     most = np.abs(game.tree.returns).max()
     assert u0 - gain1 <= known["value_upper"] + 1e-9 * most
     assert u0 + gain0 >= known["value_lower"] - 1e-9 * most

@@ -130,13 +130,13 @@ def test_units_and_the_order_of_sums_change_nothing(name, change, unit, solver_t
 def test_rounding_by_hand():
     # 2^-44 of the larger of (|2| + |-4|) / 2 and (1 + 4) / 2 for the row player, of (2 + 1) / 2 and (4 + 4) / 2 for the other.
     game = compile_game(games.matrix_game([[2, -4], [1, 4]]))
-    assert (game.rounding * 2**44).tolist() == [3, 3, 3, 4, 4, 4]
+    assert (game.tie_tolerance * 2**44).tolist() == [3, 3, 3, 4, 4, 4]
 
 
 def test_rounding_by_hand_where_the_player_moves_again(kuhn):
     # A deal has 1/6. With the jack, facing a bet (half of both deals): calling costs 2, so 2 * 1/12 * 2 = 1/3. Before that,
     # betting loses 2 or wins 1, so 2 * 1/12 * (2 + 1) = 1/2; passing costs 1 if passed, so 2 * 1/12 * 1, and 1/3 from above.
-    treeplex, rounding = kuhn.treeplexes[0], kuhn.rounding[kuhn.player_slices[0]]
+    treeplex, rounding = kuhn.treeplexes[0], kuhn.tie_tolerance[kuhn.player_slices[0]]
     for key, expected in {"0": 1 / 2, "0pb": 1 / 3}.items():
         own = treeplex.sequences(treeplex.infostate_keys.index(key))
         assert rounding[own.start : own.stop] * 2**44 == pytest.approx([expected, expected], rel=1e-14)
@@ -209,19 +209,19 @@ def test_long_runs_lose_nothing(name, solver_type, alternating):
     assert solver.nash_conv() <= 1.05 * max(plain)
 
 
-# Minimisers alone.
+# Minimizers alone.
 
 
-def simplex_strategy(rounding: float, utilities: list[list[float]]) -> list[float]:
-    minimizer = SimplexRegretMatching(3, rounding=rounding)
+def simplex_strategy(tie_tolerance: float, utilities: list[list[float]]) -> list[float]:
+    minimizer = SimplexRegretMatching(3, tie_tolerance=tie_tolerance)
     for utility in utilities:
         minimizer.observe_utility(utility)
     return minimizer.next_strategy().tolist()
 
 
-def treeplex_strategy(rounding: float, utilities: list[list[float]]) -> list[float]:
+def treeplex_strategy(tie_tolerance: float, utilities: list[list[float]]) -> list[float]:
     treeplex = compile_game(games.matrix_game([[1.0, -1.0]] * 3)).treeplexes[0]
-    local = CFR(treeplex, CFRSolver.local_rule, rounding=[rounding] * 4)
+    local = CFR(treeplex, CFRSolver.local_rule, tie_tolerance=[tie_tolerance] * 4)
     for utility in utilities:
         local.observe_utility([0.0, *utility])
         local.next_strategy()
@@ -248,16 +248,16 @@ def test_probabilities_are_of_what_is_above_rounding(strategy):
 def test_rounding_does_not_add_up():
     # The first action has a regret of 1/2 from the first time; afterwards it is played and nothing is added. Discounts by
     # t / (t + 1) leave 1/2 * 1/31, the only positive regret, more than the rounding of one time but less than that of 30.
-    minimizer = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1), rounding=1e-3)
+    minimizer = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1), tie_tolerance=1e-3)
     for _ in range(30):
         minimizer.observe_utility([1.0, 0.0])
     assert minimizer.cumulative_regrets[0] == pytest.approx(1 / 62)
     assert minimizer.next_strategy().tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("rounding", [-1e-300, np.nan, np.inf, [0.0, 0.0], [[0.0]]], ids=str)
-def test_bad_rounding_is_refused(rounding):
-    with pytest.raises(ValueError, match="rounding must be not negative and finite"):
-        SimplexRegretMatching(3, rounding=rounding)
-    with pytest.raises(ValueError, match="rounding must be not negative and finite"):
-        CFR(compile_game(GAMES["kuhn_poker"]()).treeplexes[0], rounding=rounding)
+@pytest.mark.parametrize("tie_tolerance", [-1e-300, np.nan, np.inf, [0.0, 0.0], [[0.0]]], ids=str)
+def test_bad_rounding_is_refused(tie_tolerance):
+    with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):
+        SimplexRegretMatching(3, tie_tolerance=tie_tolerance)
+    with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):
+        CFR(compile_game(GAMES["kuhn_poker"]()).treeplexes[0], tie_tolerance=tie_tolerance)

@@ -57,7 +57,7 @@ both_conventions = pytest.mark.parametrize("convention", ["paper", "openspiel"])
 
 def tables(solver: Solver) -> list[list[float]]:
     """Everything that a compiled solver has computed."""
-    memory = solver.self_play.memory
+    memory = solver.self_play.state
     learned = [memory.cumulative_regrets, memory.policy, memory.reach, memory.cumulative_policy, memory.iteration]
     return [array.tolist() for array in learned]
 
@@ -269,11 +269,11 @@ SAME = {
         PredictiveCFRPlusSolver,
     ),
     "sapcfr+ with the whole prediction is pcfr+": (
-        type("Whole", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"optimistic": 1.0}),
+        type("Whole", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"prediction_weight": 1.0}),
         PredictiveCFRPlusSolver,
     ),
     "sapcfr+ with nothing of it is cfr+": (
-        type("Nothing", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"optimistic": 0.0}),
+        type("Nothing", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"prediction_weight": 0.0}),
         functools.partial(CFRPlusSolver, averaging=Averaging(2)),
     ),
     "sapdcfr+(inf) is sapcfr+": (
@@ -316,7 +316,7 @@ def assert_compiled_equals_written_out(game: SequenceFormGame, name: str, num_it
     for solver in (compiled, written_out):
         solver.run(num_iterations)
     assert compiled.averaging == written_out.averaging
-    memory, session = compiled.self_play.memory, written_out.self_play
+    memory, session = compiled.self_play.state, written_out.self_play
     assert np.any(memory.cumulative_regrets != 0)
     for player, own in enumerate(game.player_slices):
         regrets = session.minimizers[player].local_minimizers.cumulative_regrets
@@ -397,7 +397,7 @@ def test_any_exponent_gives_factors_and_strategies(alpha, beta):
     for solver_type in (DiscountedCFRSolver, PredictiveDiscountedCFRPlusSolver):
         solver = solver_type(GAMES["kuhn_poker"](), local_rule=rule)
         solver.run(50)
-        assert np.isfinite(solver.self_play.memory.cumulative_regrets).all()
+        assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
         assert np.isfinite(solver.nash_conv())
         for profile in (solver.current_profile(), solver.average_profile()):
             assert reference.plain_sum(profile.probabilities) == pytest.approx(2 + 12, rel=1e-12)

@@ -35,7 +35,7 @@ POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="about owners and mod
 SMALL_WORK = """
 import numpy as np
 from spiel_cfrplus.openspiel import _kernels
-tree = _kernels.HistoryArrays(None, None, None, None, None, slot_start=np.array([0, 2], np.uint32), owner=None)
+tree = _kernels.HistoryArrays(None, None, None, None, None, table_start=np.array([0, 2], np.uint32), owner=None)
 probabilities = np.zeros(2)
 _kernels.match_table(tree, np.array([1.0, 3.0]), probabilities)
 print(*probabilities, sum(_kernels.match_table.stats.cache_hits.values()))
@@ -64,8 +64,8 @@ def hits(kernel):
 
 
 def normalized(kernel=None):
-    """Calls `passes.normalise` anew, checks the result, and says how often it was loaded."""
-    kernel = renewed(passes.normalise) if kernel is None else kernel
+    """Calls `passes.normalize` anew, checks the result, and says how often it was loaded."""
+    kernel = renewed(passes.normalize) if kernel is None else kernel
     policy = np.zeros(2)
     kernel(np.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
     np.testing.assert_array_equal(policy, [0.25, 0.75])
@@ -313,7 +313,7 @@ def test_a_file_in_the_place_of_another_is_not_read(cache):
 
 
 def test_recompile_compiles(cache):
-    kernel = renewed(passes.normalise)
+    kernel = renewed(passes.normalize)
     normalized(kernel)
     kernel.recompile()
     assert not kernel.stats.cache_hits
@@ -321,11 +321,11 @@ def test_recompile_compiles(cache):
 
 
 def test_a_disabled_cache_is_neither_read_nor_written(cache):
-    kernel = renewed(passes.normalise)
+    kernel = renewed(passes.normalize)
     kernel._cache.disable()
     assert normalized(kernel) == 0
     assert not cache.exists()
-    kernel = renewed(passes.normalise)
+    kernel = renewed(passes.normalize)
     kernel._cache.disable()
     kernel._cache.enable()
     assert normalized(kernel) == 0
@@ -391,7 +391,7 @@ def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason,
         tried.append(path)
         raise OSError(reason, os.strerror(reason), str(path))
 
-    monkeypatch.setattr(compiled_files, "whole_file", refuse)
+    monkeypatch.setattr(compiled_files, "atomic_write", refuse)
     monkeypatch.setattr(compilation, "kernel_files", functools.cache(KernelFiles))
     assert normalized() == normalized() == 0
     assert len(tried) == 1
@@ -405,7 +405,7 @@ def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason,
 
 def test_what_is_there_is_read_where_nothing_can_be_written(cache, monkeypatch, caplog):
     normalized()
-    monkeypatch.setattr(compiled_files, "whole_file", None)
+    monkeypatch.setattr(compiled_files, "atomic_write", None)
     monkeypatch.setattr(os, "utime", no_home)
     assert normalized() == 1
     assert caplog.records == []
@@ -427,7 +427,7 @@ def test_a_file_that_cannot_be_replaced_but_holds_the_same_is_no_failure(cache, 
     def refuse(path):
         raise PermissionError(errno.EACCES, "in use")
 
-    monkeypatch.setattr(compiled_files, "whole_file", refuse)
+    monkeypatch.setattr(compiled_files, "atomic_write", refuse)
     files.write("a", b"code")
     assert caplog.records == []
     files.write("a", b"other code")

@@ -15,7 +15,7 @@ from spiel_cfrplus._utils.arrays import frozen
 from spiel_cfrplus.kernels import cfr as cfr_kernels
 from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.kernels import tree as tree_kernels
-from spiel_cfrplus.kernels.layouts import INDEX, LearnerArrays, PayoffArrays, TreeplexArrays
+from spiel_cfrplus.kernels.layouts import INDEX, CFRState, PayoffArrays, TreeplexArrays
 
 SEEDS = range(6)
 
@@ -86,7 +86,7 @@ def random_reach(rng: np.random.Generator, size: int) -> np.ndarray:
     return rng.random(size) * (rng.random(size) < 2 / 3)
 
 
-def random_behaviour(rng: np.random.Generator, treeplexes: TreeplexArrays) -> np.ndarray:
+def random_behavior(rng: np.random.Generator, treeplexes: TreeplexArrays) -> np.ndarray:
     policy = np.ones(num_sequences(treeplexes))
     for player in range(len(treeplexes.player_block) - 1):
         for _, own in infostates(treeplexes, player):
@@ -193,15 +193,15 @@ def test_strategies_follow_from_regrets(seed):
 
 def random_shares(rng: np.random.Generator, treeplexes: TreeplexArrays) -> np.ndarray:
     """Uniform policies where every sequence stands for one to three actions."""
-    shares = rng.integers(1, 4, size=num_sequences(treeplexes)).astype(float)
+    uniform_policy = rng.integers(1, 4, size=num_sequences(treeplexes)).astype(float)
     for player in range(len(treeplexes.player_block) - 1):
         for _, own in infostates(treeplexes, player):
-            shares[own] /= shares[own].sum()
-    return frozen(shares, np.float64)
+            uniform_policy[own] /= uniform_policy[own].sum()
+    return frozen(uniform_policy, np.float64)
 
 
-def plain_match_shared(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    return plain_match(table) if (table > 0).any() else shares
+def plain_match_shared(table: np.ndarray, uniform_policy: np.ndarray) -> np.ndarray:
+    return plain_match(table) if (table > 0).any() else uniform_policy
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -211,27 +211,27 @@ def plain_match_shared(table: np.ndarray, shares: np.ndarray) -> np.ndarray:
 def test_learn(seed, factors, predictive, merged):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, 2)
-    shares = random_shares(rng, treeplexes)
+    uniform_policy = random_shares(rng, treeplexes)
     if merged:
-        treeplexes = treeplexes._replace(shares=shares)
+        treeplexes = treeplexes._replace(uniform_policy=uniform_policy)
     size = num_sequences(treeplexes)
-    learner = random_learner(rng, treeplexes)._replace(rounding=np.abs(rng.normal(size=size)) * 0.3)
+    state = random_state(rng, treeplexes)._replace(tie_tolerance=np.abs(rng.normal(size=size)) * 0.3)
     for player in range(2):
-        after = call(cfr_kernels.learn, treeplexes, player, learner, predictive, *factors, False, writes=[2])[2]
+        after = call(cfr_kernels.update_regrets, treeplexes, player, state, predictive, *factors, False, writes=[2])[2]
         root = own_sequences(treeplexes, player).start
-        values, regrets, policy = learner.utility.copy(), learner.cumulative_regrets.copy(), learner.policy.copy()
-        values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, learner.utility)
+        values, regrets, policy = state.utility.copy(), state.cumulative_regrets.copy(), state.policy.copy()
+        values[own_sequences(treeplexes, player)] = plain_values(treeplexes, player, policy, state.utility)
         for _, own in infostates(treeplexes, player):
-            change = (values[own] - policy[own] @ values[own]) * (shares[own] if merged else 1)
+            change = (values[own] - policy[own] @ values[own]) * (uniform_policy[own] if merged else 1)
 
             def read(table, change=change, own=own):
-                return np.where(np.abs(table) <= np.minimum(learner.rounding[own], np.abs(change)), 0, table)
+                return np.where(np.abs(table) <= np.minimum(state.tie_tolerance[own], np.abs(change)), 0, table)
 
             updated = read(regrets[own] + change)
             regrets[own] = np.where(updated > 0, factors[0], factors[1]) * updated
             expected = predictive * change if predictive else None
             table = read(regrets[own] + expected, expected) if predictive else regrets[own]
-            policy[own] = plain_match_shared(table, shares[own]) if merged else plain_match(table)
+            policy[own] = plain_match_shared(table, uniform_policy[own]) if merged else plain_match(table)
             if predictive:
                 assert close(after.utility[own], table)
         assert close(after.utility[root], values[root])
@@ -239,7 +239,7 @@ def test_learn(seed, factors, predictive, merged):
         assert close(after.policy, policy)
         assert after.iteration.tolist() == [6 if other == player else 5 for other in range(2)]
         for untouched in ("reach", "cumulative_policy"):
-            assert np.array_equal(getattr(after, untouched), getattr(learner, untouched))
+            assert np.array_equal(getattr(after, untouched), getattr(state, untouched))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -249,17 +249,17 @@ def test_learning_where_nobody_comes_changes_nothing(seed, negative, merged):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, 1)
     if merged:
-        treeplexes = treeplexes._replace(shares=random_shares(rng, treeplexes))
+        treeplexes = treeplexes._replace(uniform_policy=random_shares(rng, treeplexes))
     size = num_sequences(treeplexes)
     regrets = rng.normal(size=size)
-    learner = random_learner(rng, treeplexes)._replace(
+    state = random_state(rng, treeplexes)._replace(
         cumulative_regrets=np.maximum(regrets, 0) if negative == 0 else regrets, utility=rng.normal(size=size)
     )
-    cfr_kernels.recall_strategies(treeplexes, learner, None)
-    learner.utility[rng.random(size) < 2 / 3] = 0
+    cfr_kernels.strategies_from_regrets(treeplexes, state, None)
+    state.utility[rng.random(size) < 2 / 3] = 0
     everywhere, where_somebody_comes = (
-        call(cfr_kernels.learn, treeplexes, 0, learner, None, 1.0, negative, lasting, writes=[2])[2]
-        for lasting in (False, True)
+        call(cfr_kernels.update_regrets, treeplexes, 0, state, None, 1.0, negative, skip_unreached, writes=[2])[2]
+        for skip_unreached in (False, True)
     )
     np.testing.assert_equal(where_somebody_comes, everywhere)
 
@@ -267,9 +267,9 @@ def test_learning_where_nobody_comes_changes_nothing(seed, negative, merged):
 def test_when_what_does_not_change_may_be_passed_over():
     # Not in the first iteration; nor with predictions, discounts, or just after the factors have changed.
     discounts = np.array([[1, 0], [1, 0], [1, 1], [1, 1], [1, 0], [0.9, 0], [1, 0.5], [1, 0.5], [1, 0], [1, 0]])
-    lasting = [cfr_kernels.is_lasting(None, discounts, t) for t in range(len(discounts))]
-    assert lasting == [False, True, False, True, False, False, False, False, False, True]
-    assert not any(cfr_kernels.is_lasting(1.0, discounts, t) for t in range(len(discounts)))
+    skip_unreached = [cfr_kernels.may_skip_unreached(None, discounts, t) for t in range(len(discounts))]
+    assert skip_unreached == [False, True, False, True, False, False, False, False, False, True]
+    assert not any(cfr_kernels.may_skip_unreached(1.0, discounts, t) for t in range(len(discounts)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -277,17 +277,17 @@ def test_when_what_does_not_change_may_be_passed_over():
 def test_recall_strategies(seed, predictive):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, 2)
-    shares = random_shares(rng, treeplexes)
-    treeplexes = treeplexes._replace(shares=shares)
-    learner = random_learner(rng, treeplexes)
-    forgotten = learner._replace(policy=np.full_like(learner.policy, np.nan), reach=np.full_like(learner.reach, np.nan))
-    after = call(cfr_kernels.recall_strategies, treeplexes, forgotten, predictive, writes=[1])[1]
-    table = learner.utility if predictive else learner.cumulative_regrets
+    uniform_policy = random_shares(rng, treeplexes)
+    treeplexes = treeplexes._replace(uniform_policy=uniform_policy)
+    state = random_state(rng, treeplexes)
+    forgotten = state._replace(policy=np.full_like(state.policy, np.nan), reach=np.full_like(state.reach, np.nan))
+    after = call(cfr_kernels.strategies_from_regrets, treeplexes, forgotten, predictive, writes=[1])[1]
+    table = state.utility if predictive else state.cumulative_regrets
     for player in range(2):
         own = own_sequences(treeplexes, player)
         policy = np.ones_like(table)
         for _, actions in infostates(treeplexes, player):
-            policy[actions] = plain_match_shared(table[actions], shares[actions])
+            policy[actions] = plain_match_shared(table[actions], uniform_policy[actions])
         assert close(after.policy[own], policy[own])
         assert close(after.reach[own], plain_sequence_form(treeplexes, player, policy)[own])
 
@@ -310,7 +310,7 @@ def test_best_response(seed):
         # Its own value is that of playing it, and playing anything else earns no more.
         assert close(values[own_part], plain_values(treeplexes, player, response, gradient))
         for _ in range(20):
-            other = plain_values(treeplexes, player, random_behaviour(rng, treeplexes), gradient)
+            other = plain_values(treeplexes, player, random_behavior(rng, treeplexes), gradient)
             assert other[0] <= values[own_part.start] + 1e-12
 
 
@@ -318,18 +318,18 @@ def test_best_response(seed):
 def test_average_strategies_adds_for_the_chosen_players_only(which):
     rng = np.random.default_rng(which)
     treeplexes = random_treeplexes(rng, 3)
-    learner = random_learner(rng, treeplexes)
-    first_averaged = np.array([1, 0, 1], INDEX)
-    arguments = (treeplexes, learner, first_averaged, which, 2.5)
+    state = random_state(rng, treeplexes)
+    first_iterate = np.array([1, 0, 1], INDEX)
+    arguments = (treeplexes, state, first_iterate, which, 2.5)
     after = call(passes.average_strategies, *arguments, writes=[1])[1]
     for player in range(3):
         own = own_sequences(treeplexes, player)
-        added = 2.5 * learner.reach[own] if first_averaged[player] == which else 0
-        assert close(after.cumulative_policy[own], learner.cumulative_policy[own] + added)
-    np.testing.assert_equal(after._replace(cumulative_policy=learner.cumulative_policy), learner)
+        added = 2.5 * state.reach[own] if first_iterate[player] == which else 0
+        assert close(after.cumulative_policy[own], state.cumulative_policy[own] + added)
+    np.testing.assert_equal(after._replace(cumulative_policy=state.cumulative_policy), state)
 
 
-def random_learner(rng: np.random.Generator, treeplexes: TreeplexArrays) -> LearnerArrays:
+def random_state(rng: np.random.Generator, treeplexes: TreeplexArrays) -> CFRState:
     """The memory of some moment: any regrets and averages, and the strategies that follow from the regrets."""
     regrets, average, scratch = rng.normal(size=(3, num_sequences(treeplexes)))
     policy, reach = np.ones_like(regrets), np.ones_like(regrets)
@@ -339,7 +339,7 @@ def random_learner(rng: np.random.Generator, treeplexes: TreeplexArrays) -> Lear
         own = own_sequences(treeplexes, player)
         reach[own] = plain_sequence_form(treeplexes, player, policy)[own]
     iteration = np.full(len(treeplexes.player_block) - 1, 5)
-    return LearnerArrays(regrets, policy, reach, np.abs(average), scratch, np.zeros_like(regrets), iteration)
+    return CFRState(regrets, policy, reach, np.abs(average), scratch, np.zeros_like(regrets), iteration)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -350,13 +350,13 @@ def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating, pred
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, num_players)
     payoffs = random_payoffs(rng, treeplexes, num_players)
-    learner = random_learner(rng, treeplexes)
-    first_averaged = rng.integers(2, size=num_players).astype(INDEX)
+    state = random_state(rng, treeplexes)
+    first_iterate = rng.integers(2, size=num_players).astype(INDEX)
     discounts, weights = rng.random((3, 2)), rng.random(3)
-    arguments = (treeplexes, payoffs, learner, alternating, predictive, first_averaged, discounts, weights)
+    arguments = (treeplexes, payoffs, state, alternating, predictive, first_iterate, discounts, weights)
     after = call(cfr_kernels.self_play, *arguments, writes=[2])[2]
 
-    regrets, policy, reach, average, *_ = copy.deepcopy(learner)
+    regrets, policy, reach, average, *_ = copy.deepcopy(state)
     owns = [own_sequences(treeplexes, player) for player in range(num_players)]
     for (positive, negative), weight in zip(discounts, weights, strict=True):
         old_policy, old_reach = policy.copy(), reach.copy()
@@ -370,7 +370,7 @@ def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating, pred
                 regrets[actions] = np.where(updated > 0, positive, negative) * updated
                 policy[actions] = plain_match(regrets[actions] + expected)
             reach[own] = plain_sequence_form(treeplexes, player, policy)[own]
-            average[own] += weight * (reach if first_averaged[player] else old_reach)[own]
+            average[own] += weight * (reach if first_iterate[player] else old_reach)[own]
     assert close(after.cumulative_regrets, regrets)
     assert close(after.policy, policy)
     assert close(after.reach, reach)
@@ -384,7 +384,7 @@ def test_evaluate(seed, num_players):
     rng = np.random.default_rng(seed)
     treeplexes = random_treeplexes(rng, num_players)
     payoffs = random_payoffs(rng, treeplexes, num_players)
-    policy = random_behaviour(rng, treeplexes)
+    policy = random_behavior(rng, treeplexes)
     scratch, results = np.full((3, len(policy)), np.nan), np.full((2, num_players), np.nan)
     arguments = (treeplexes, payoffs, policy, *scratch, *results)
     *_, reach, _, response, values, best = call(passes.evaluate, *arguments, writes=range(3, 8))
@@ -397,7 +397,7 @@ def test_evaluate(seed, num_players):
         assert close(best[player], plain_values(treeplexes, player, response, gradient)[0])
         assert response[own.start] == 1
         for _ in range(10):
-            other = plain_values(treeplexes, player, random_behaviour(rng, treeplexes), gradient)
+            other = plain_values(treeplexes, player, random_behavior(rng, treeplexes), gradient)
             assert other[0] <= best[player] + 1e-12
 
 
@@ -532,8 +532,8 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
                 players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
 counts = signatures()
 # With and without predictions, with and without actions that symmetry reduction has merged.
-assert counts["self_play"] == counts["recall_strategies"] == 4, counts
-assert {name for name, count in counts.items() if count > 1} <= {"self_play", "recall_strategies", "sequence_form"}, counts
-assert counts["sequence_form"] == 2, counts  # with and without merged actions
+assert counts["self_play"] == counts["strategies_from_regrets"] == 4, counts
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "strategies_from_regrets", "sequence_form"},
+counts assert counts["sequence_form"] == 2, counts  # with and without merged actions
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)

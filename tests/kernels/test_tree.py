@@ -31,7 +31,9 @@ def test_lay_out_finds_parents_and_edges(seed):
     edge_action, edge_probability = rng.integers(0, 99, edge_start[-1]).astype(np.int32), rng.random(edge_start[-1])
     group = np.array([groups.index((len(children[n]), rng.integers(2))) if children[n] else -1 for n in range(60)], np.int32)
     parent, action, probability = np.full(60, -7, np.int32), np.full(60, -7, np.int32), np.full(60, -7.0)
-    tree_kernels.lay_out(group, edge_start, edge_action, edge_probability, np.zeros(60, np.int32), parent, action, probability)
+    tree_kernels.link_parents(
+        group, edge_start, edge_action, edge_probability, np.zeros(60, np.int32), parent, action, probability
+    )
     assert (parent[0], action[0], probability[0]) == (-7, -7, -7.0)
     for node, below in children.items():
         assert parent[below].tolist() == [node] * len(below)
@@ -46,7 +48,7 @@ def test_add_runs_adds_up_each_run(seed):
     order, run_start = rng.permutation(30), np.array([0, 1, 4, 15, 30])
     weights, values = rng.random(30), rng.normal(size=(30, 3))
     sums = np.full((4, 3), np.nan)
-    tree_kernels.add_runs(order, run_start, weights, values, sums)
+    tree_kernels.segment_sums(order, run_start, weights, values, sums)
     for run in range(4):
         members = order[run_start[run] : run_start[run + 1]]
         for column in range(3):
@@ -59,7 +61,7 @@ def test_add_runs_removes_what_is_rounding_and_nothing_else(unit):
     exact = sum(map(fractions.Fraction, tenths[:3, 0].tolist()))
     assert exact != 0  # 0.1 + 0.2 is not 0.3 in binary
     sums = np.full((2, 1), np.nan)
-    tree_kernels.add_runs(np.arange(6), np.array([0, 3, 6]), np.ones(6), tenths, sums)
+    tree_kernels.segment_sums(np.arange(6), np.array([0, 3, 6]), np.ones(6), tenths, sums)
     assert sums[0, 0] == 0
     assert sums[1, 0] == pytest.approx(3e-13 * unit, rel=1e-2)
 
@@ -121,5 +123,5 @@ def test_placing_by_keys_is_a_stable_sort(seed):
     order, keys = rng.permutation(50).astype(np.uint32), rng.integers(0, 6, 50).astype(np.uint32)
     counts = np.bincount(keys, minlength=6)
     placed = np.full(50, 99, np.uint32)
-    tree_kernels.place_in_order(keys, order, np.cumsum(counts) - counts, placed)
+    tree_kernels.counting_sort_pass(keys, order, np.cumsum(counts) - counts, placed)
     assert placed.tolist() == sorted(order.tolist(), key=lambda row: keys[row])

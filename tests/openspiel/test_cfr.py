@@ -54,7 +54,7 @@ def quietly(solver_type, *arguments, **options):
 
 
 def cpp_tables(solver):
-    """(regrets, cumulative policy, current policy) by information-state string, from a C++ solver's serialised hex doubles."""
+    """(regrets, cumulative policy, current policy) by information-state string, from a C++ solver's serialized hex doubles."""
     fields = solver.__getstate__().split("[SolverValuesTable]\n")[1].rstrip("\n").split("<~>")
     return {
         key: [np.array([float.fromhex(number) for number in numbers.split(",")]) for numbers in values.split(";")[1:]]

@@ -74,7 +74,7 @@ def test_best_response_values_are_openspiels(name):
         results = [openspiel_exploitability.best_response(game.tree.game, table, p) for p in range(game.num_players)]
         evaluation = evaluate(game, profile)
         assert evaluation.best_response_values == close([result["best_response_value"] for result in results])
-        assert evaluation.gains == close([result["nash_conv"] for result in results])
+        assert evaluation.player_improvements == close([result["nash_conv"] for result in results])
 
 
 @pytest.mark.parametrize("name", ZERO_SUM + OTHER)
@@ -119,7 +119,7 @@ def test_nash_conv_of_an_equilibrium_is_zero_and_never_negative(alpha):
     game = compiled("kuhn_poker")
     evaluation = evaluate(game, data.kuhn_nash_equilibrium(alpha))
     assert 0 <= evaluation.nash_conv < 1e-15
-    assert evaluation.gains.min() >= 0
+    assert evaluation.player_improvements.min() >= 0
     assert evaluation.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-15)  # the value of the game
 
 
@@ -130,8 +130,8 @@ def test_gains_are_never_negative_and_sum_to_nash_conv(name):
     for profile in random_profiles(game):
         for _ in range(10):
             evaluation = evaluate(game, profile)
-            assert evaluation.gains.min() >= 0
-            assert evaluation.nash_conv == evaluation.gains.sum()
+            assert evaluation.player_improvements.min() >= 0
+            assert evaluation.nash_conv == evaluation.player_improvements.sum()
             profile = StrategyProfile(game, (profile.probabilities + evaluation.best_responses.probabilities) / 2)
 
 

@@ -84,8 +84,8 @@ def test_who_bluffs_too_often_is_called():
     assert solver.evaluate().values[0] == pytest.approx(value, abs=1e-3)
     assert probability_of(solver.average_profile(), "1b", BET) > 0.9
     whole = game.whole_profile(solver.average_profile())
-    assert evaluate(game.whole, whole).gains[0] > 0.05  # player 0 would gain by bluffing less
-    assert solver.evaluate().gains[0] < 1e-3  # but may not
+    assert evaluate(game.whole, whole).player_improvements[0] > 0.05  # player 0 would gain by bluffing less
+    assert solver.evaluate().player_improvements[0] < 1e-3  # but may not
 
 
 def test_the_player_of_a_shared_string_is_the_one_who_is_locked():
@@ -128,14 +128,14 @@ def test_locked_profiles_have_the_gains_of_deviations_elsewhere(name):
     policy = reference.policy_of(profile)
     locked = {infostate: policy[infostate] for number, infostate in enumerate(policy) if number % 3 == 0}
     game = lock(whole, locked)
-    evaluation = evaluate(game, StrategyProfile.uniform(game).replaced(profile))
+    evaluation = evaluate(game, StrategyProfile.uniform(game).overwritten_by(profile))
     root = locked_tree(games.tree_of(whole.tree.game), locked)
     left = {infostate: policy[infostate] for infostate in policy if infostate not in locked}
     for player in range(whole.num_players):
         value, best = (measure(root, left, player) for measure in (reference.expected_value, reference.best_response_value))
         assert evaluation.values[player] == pytest.approx(value, abs=1e-12)
         assert evaluation.best_response_values[player] == pytest.approx(best, abs=1e-12)
-    assert np.all(evaluation.gains <= evaluate(whole, profile).gains + 1e-12)
+    assert np.all(evaluation.player_improvements <= evaluate(whole, profile).player_improvements + 1e-12)
     assert evaluation.nash_conv < evaluate(whole, profile).nash_conv
 
 

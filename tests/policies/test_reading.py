@@ -317,7 +317,7 @@ def test_what_is_no_policy_is_a_type_error(kuhn, wrong):
 def test_a_profile_belongs_to_its_game_not_to_one_compilation_of_it(kuhn, make):
     rng = np.random.default_rng(0)
     again = compile_game(GAMES["kuhn_poker"]())
-    sequences = [treeplex.behavioural_policy(rng.random(treeplex.num_sequences)) for treeplex in again.treeplexes]
+    sequences = [treeplex.behavioral_policy(rng.random(treeplex.num_sequences)) for treeplex in again.treeplexes]
     profile = StrategyProfile(again, np.concatenate(sequences))
     np.testing.assert_array_equal(read_policy(kuhn, make(profile)).of_player(1), profile.of_player(1))
     other = compile_game(pyspiel.load_game("misere(game=kuhn_poker())"))

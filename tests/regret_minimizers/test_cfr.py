@@ -1,4 +1,4 @@
-"""CFR as a regret minimiser of one player: two steps by hand, and self-play written out."""
+"""CFR as a regret minimizer of one player: two steps by hand, and self-play written out."""
 
 import games
 import numpy as np
@@ -133,13 +133,13 @@ def test_bad_utilities_are_refused_and_change_nothing(rule, utility):
     assert minimizer.iteration == 1
 
 
-@pytest.mark.parametrize("optimistic", [False, True])
+@pytest.mark.parametrize("prediction_weight", [False, True])
 def test_factors_that_make_no_sense_change_nothing(optimistic):
     class Failing(RegretMatching):
         def discounts(self, iterations):
             return np.ones((1, 2)) if iterations[0] < 3 else np.full((1, 2), np.nan)
 
-    minimizer = CFR(simplex(3), Failing(), optimistic=optimistic)
+    minimizer = CFR(simplex(3), Failing(), prediction_weight=optimistic)
     for utility in ([0, 3, 0, -6], [0, -1, 4, 2]):
         minimizer.observe_utility(utility)
     before = minimizer.next_strategy().tolist()
@@ -152,7 +152,7 @@ def test_factors_that_make_no_sense_change_nothing(optimistic):
 def play_by_hand(game: SequenceFormGame, rule: LocalRule, num_iterations: int, alternating: bool) -> list[np.ndarray]:
     """Self-play of CFR objects as the lecture writes it; returns the last strategies."""
     pairs = zip(game.treeplexes, game.player_slices, strict=True)
-    players = [CFR(treeplex, rule, rounding=game.rounding[own]) for treeplex, own in pairs]
+    players = [CFR(treeplex, rule, tie_tolerance=game.tie_tolerance[own]) for treeplex, own in pairs]
     strategies = [player.next_strategy() for player in players]
     for _ in range(num_iterations):
         seen = strategies if alternating else list(strategies)

@@ -29,15 +29,15 @@ LOCAL_MINIMIZERS = {
     "rm": SimplexRegretMatching,
     "rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus()),
     "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
-    "predictive rm": functools.partial(SimplexRegretMatching, optimistic=True),
-    "predictive rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True),
-    "predictive discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching(), optimistic=True),
+    "predictive rm": functools.partial(SimplexRegretMatching, prediction_weight=1.0),
+    "predictive rm+": functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), prediction_weight=1.0),
+    "predictive discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching(), prediction_weight=1.0),
     "hedge, fixed step": functools.partial(Hedge, step_size=1.0),
     "hedge": Hedge,
-    "optimistic hedge": functools.partial(Hedge, optimistic=True),
+    "optimistic hedge": functools.partial(Hedge, prediction_weight=1.0),
     "gradient, fixed step": functools.partial(ProjectedGradientAscent, step_size=0.3),
     "gradient": ProjectedGradientAscent,
-    "optimistic gradient": functools.partial(ProjectedGradientAscent, optimistic=True),
+    "optimistic gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
 }
 
 
@@ -86,7 +86,7 @@ def test_average_regrets_are_openspiels_deviation_incentives(name):
     session = SelfPlay(compiled, monitors, alternating=False)
     num_iterations, play = 12, []
     for _ in range(num_iterations):
-        # The behaviour of CFR itself, also where a player does not come.
+        # The behavior of CFR itself, also where a player does not come.
         policies = np.concatenate([monitor.minimizer.current_policy() for monitor in monitors])
         play.append((1 / num_iterations, StrategyProfile(compiled, policies).to_pyspiel_policy()))
         session.run(1)
@@ -147,7 +147,7 @@ class Meddler:
 
 
 @pytest.mark.parametrize("alternating", [True, False])
-def test_minimisers_may_go_on_with_arrays_that_they_gave_or_got(alternating):
+def test_minimizers_may_go_on_with_arrays_that_they_gave_or_got(alternating):
     well_behaved = SelfPlay(KUHN, [TreeplexGradientAscent(treeplex) for treeplex in KUHN.treeplexes], alternating=alternating)
     meddlers = SelfPlay(KUHN, [Meddler(treeplex) for treeplex in KUHN.treeplexes], alternating=alternating)
     monitors = [RegretMonitor.on_treeplex(Meddler(treeplex), treeplex) for treeplex in KUHN.treeplexes]
@@ -166,7 +166,7 @@ def test_a_utility_without_a_question_before_it_meets_the_strategy_of_the_time()
     for _ in range(2):
         monitor.observe_utility([1.0, 0.0])
     assert monitor.regret == pytest.approx(2 - 1 / 2 - 2 / 3)
-    # CFR in one point is its local minimiser, asked or not.
+    # CFR in one point is its local minimizer, asked or not.
     asked, unasked = (ComposedCFR(KUHN.treeplexes[0], functools.partial(Hedge, step_size=1.0)) for _ in range(2))
     for utility in np.random.default_rng(0).normal(size=(5, 13)):
         asked.next_strategy()

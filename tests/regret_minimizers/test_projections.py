@@ -116,7 +116,7 @@ def random_strategy(rng, treeplex):
     if treeplex is CHAIN:
         weights[1::2] *= 1e-3
         weights[2::2] = 1
-    return treeplex.sequence_form(treeplex.behavioural_policy(weights))
+    return treeplex.sequence_form(treeplex.behavioral_policy(weights))
 
 
 def across_constraints(treeplex, multipliers, at_empty):
@@ -186,7 +186,7 @@ def test_projection_onto_random_treeplexes_solves_the_quadratic_program():
 
 @pytest.mark.parametrize("game", [KUHN, DICE, LEDUC], ids=repr)
 def test_no_strategy_is_on_the_points_side_of_the_projection(game):
-    # What characterises it: (point - nearest) . (x - nearest) <= 0 for every strategy x, hence for the best of them.
+    # What characterizes it: (point - nearest) . (x - nearest) <= 0 for every strategy x, hence for the best of them.
     rng = np.random.default_rng(0)
     for treeplex in game.treeplexes:
         for scale in (1e-12, 0.1, 1, 10):

@@ -1,4 +1,4 @@
-"""Regret minimisers on the simplex, alone."""
+"""Regret minimizers on the simplex, alone."""
 
 import copy
 import functools
@@ -22,7 +22,7 @@ from spiel_cfrplus.regret_minimizers import (
 )
 
 K, T = 4, 400
-# Each minimiser for K actions and T utilities in [0, 1], and what its docstring promises of the regret in general.
+# Each minimizer for K actions and T utilities in [0, 1], and what its docstring promises of the regret in general.
 L, G = 1.0, math.sqrt(K)
 HEDGE_STEP, GRADIENT_STEP = math.sqrt(8 * math.log(K) / T) / L, math.sqrt(2 / T) / G
 BOUNDED = {
@@ -37,16 +37,16 @@ BOUNDED = {
 OTHERS = {
     "discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching()),
     "linear": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(1, 1)),
-    "optimistic rm": lambda k: SimplexRegretMatching(k, RegretMatching(), optimistic=True),
-    "optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), optimistic=True),
-    "a third optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), optimistic=1 / 3),
-    "optimistic discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), optimistic=True),
-    "optimistic hedge": lambda k: Hedge(k, HEDGE_STEP, optimistic=True),
-    "optimistic gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, optimistic=True),
+    "optimistic rm": lambda k: SimplexRegretMatching(k, RegretMatching(), prediction_weight=1.0),
+    "optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1.0),
+    "a third optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1 / 3),
+    "optimistic discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), prediction_weight=1.0),
+    "optimistic hedge": lambda k: Hedge(k, HEDGE_STEP, prediction_weight=1.0),
+    "optimistic gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, prediction_weight=1.0),
     "tuned hedge": Hedge,
     "tuned gradient": ProjectedGradientAscent,
-    "tuned optimistic hedge": functools.partial(Hedge, optimistic=True),
-    "tuned optimistic gradient": functools.partial(ProjectedGradientAscent, optimistic=True),
+    "tuned optimistic hedge": functools.partial(Hedge, prediction_weight=1.0),
+    "tuned optimistic gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
 }
 EVERY = {name: make for name, (make, _) in BOUNDED.items()} | OTHERS
 FIXED_STEPS = {"hedge", "gradient", "optimistic hedge", "optimistic gradient"}
@@ -113,13 +113,13 @@ def test_bounds_by_hand():
     # Regret matching: uniform earns 1/2 of (1, 0): regrets (1/2, -1/2), squared norm 1/2. Then (1, 0) earns 1: (0, -1). The
     # squares sum to 3/2. With predictions the second was expected to be (1/2, -1/2) again: 1/2 + |(-1/2, -1/2)|^2.
     assert bound_after(SimplexRegretMatching(2), [1.0, 0.0], [1.0, 0.0]) == pytest.approx(math.sqrt(3 / 2))
-    assert bound_after(SimplexRegretMatching(2, optimistic=True), [1.0, 0.0], [1.0, 0.0]) == pytest.approx(1)
+    assert bound_after(SimplexRegretMatching(2, prediction_weight=1.0), [1.0, 0.0], [1.0, 0.0]) == pytest.approx(1)
     # Factors t / (t + 1): P_1 = 1/2, P_2 = P_1 / 4 + 1 = 9/8, and half of sqrt(P_1) was discounted.
     linear = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1))
     assert bound_after(linear, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(math.sqrt(9 / 8) + math.sqrt(1 / 2) / 2)
     # Hedge at step 1/2: log(2) / (1/2) + (1/2) / 8 for each range of 1; nothing for the second if it was expected.
     for optimistic, errors in ((False, 2), (True, 1)):
-        hedge = Hedge(2, 0.5, optimistic=optimistic)
+        hedge = Hedge(2, 0.5, prediction_weight=optimistic)
         assert bound_after(hedge, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(2 * math.log(2) + errors / 16)
     # Gradient ascent at step 1/2: 1 / (1/2) + (1/4) |utility|^2.
     assert bound_after(ProjectedGradientAscent(2, 0.5), [3.0, 4.0]) == pytest.approx(2 + 25 / 4)
@@ -178,15 +178,15 @@ def test_two_steps_by_hand():
     np.testing.assert_allclose(play(SimplexRegretMatching(3, DiscountedRegretMatching(1, 1)), first, second), [1 / 5, 4 / 5, 0])
     # Optimistic: the table (1, 0, -1) takes in the same regrets again, (2, 0, -2); the second utility, against (1, 0, 0),
     # leaves (1, 2, -1) and is expected to come again: (1, 4, -1).
-    np.testing.assert_allclose(play(SimplexRegretMatching(3, optimistic=True), first, second), [1 / 5, 4 / 5, 0])
+    np.testing.assert_allclose(play(SimplexRegretMatching(3, prediction_weight=1.0), first, second), [1 / 5, 4 / 5, 0])
     # With half the weight: (1, 0, -1) becomes (1.5, 0, -1.5), and then (1, 2, -1) becomes (1, 3, -1).
-    np.testing.assert_allclose(play(SimplexRegretMatching(3, optimistic=0.5), first, second), [1 / 4, 3 / 4, 0])
+    np.testing.assert_allclose(play(SimplexRegretMatching(3, prediction_weight=0.5), first, second), [1 / 4, 3 / 4, 0])
     # Hedge at rate log 2: weights 2 ** sums; optimistic counts the last utility twice.
     np.testing.assert_allclose(play(Hedge(2, math.log(2)), [1.0, 0.0], [1.0, 0.0]), [4 / 5, 1 / 5])
-    np.testing.assert_allclose(play(Hedge(2, math.log(2), optimistic=True), [1.0, 0.0]), [4 / 5, 1 / 5])
+    np.testing.assert_allclose(play(Hedge(2, math.log(2), prediction_weight=1.0), [1.0, 0.0]), [4 / 5, 1 / 5])
     # A step of 0.2 * (1, 0) from (0.5, 0.5) is (0.7, 0.5), nearest to (0.6, 0.4); the optimistic step once more is (0.7, 0.3).
     np.testing.assert_allclose(play(ProjectedGradientAscent(2, 0.2), [1.0, 0.0]), [0.6, 0.4])
-    np.testing.assert_allclose(play(ProjectedGradientAscent(2, 0.2, optimistic=True), [1.0, 0.0]), [0.7, 0.3])
+    np.testing.assert_allclose(play(ProjectedGradientAscent(2, 0.2, prediction_weight=1.0), [1.0, 0.0]), [0.7, 0.3])
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
@@ -305,9 +305,9 @@ def test_projection_of_points_far_away(scale):
 @pytest.mark.parametrize("weight", [-0.1, 1.5, math.nan])
 def test_predictions_have_a_weight_from_0_to_1(weight, kuhn):
     for make in (
-        lambda: SimplexRegretMatching(2, optimistic=weight),
-        lambda: CFR(kuhn.treeplexes[0], optimistic=weight),
-        lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"optimistic": weight})(kuhn),
+        lambda: SimplexRegretMatching(2, prediction_weight=weight),
+        lambda: CFR(kuhn.treeplexes[0], prediction_weight=weight),
+        lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"prediction_weight": weight})(kuhn),
     ):
         with pytest.raises(ValueError, match="optimistic must be True, False or a weight between them"):
             make()

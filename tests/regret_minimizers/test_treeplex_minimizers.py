@@ -1,4 +1,4 @@
-"""Minimisers on whole treeplexes."""
+"""Minimizers on whole treeplexes."""
 
 import copy
 import functools
@@ -42,11 +42,11 @@ def vertices(treeplex):
     return result
 
 
-@pytest.mark.parametrize("optimistic", [False, True])
+@pytest.mark.parametrize("prediction_weight", [False, True])
 @pytest.mark.parametrize("treeplex", [*KUHN.treeplexes, *MATRIX.treeplexes, DICE.treeplexes[0]], ids=repr)
 def test_multiplicative_weights_equal_those_on_the_listed_vertices(treeplex, optimistic):
     plans, rate = vertices(treeplex), 0.7
-    minimizer = MultiplicativeWeights(treeplex, rate, optimistic=optimistic)
+    minimizer = MultiplicativeWeights(treeplex, rate, prediction_weight=optimistic)
     assert minimizer.log_num_strategies == pytest.approx(math.log(len(plans)), rel=1e-12)
     np.testing.assert_allclose(minimizer.next_strategy(), plans.mean(axis=0), atol=1e-12)
     total = np.zeros(treeplex.num_sequences)
@@ -58,7 +58,7 @@ def test_multiplicative_weights_equal_those_on_the_listed_vertices(treeplex, opt
 
 
 def dilated_entropy(treeplex, weights, x):
-    """psi(x) and its gradient as it is defined, with the local regulariser log |A_j| + sum of b log b."""
+    """psi(x) and its gradient as it is defined, with the local regularizer log |A_j| + sum of b log b."""
     value, gradient = 0.0, np.zeros(len(x))
     for j, parent in enumerate(treeplex.parent_sequence):
         sequences = list(treeplex.sequences(j))
@@ -71,7 +71,7 @@ def dilated_entropy(treeplex, weights, x):
 
 
 def dilated_distance(treeplex, weights, center, x):
-    """D(x || center) and its gradient as it is defined, with the local regulariser sum of b^2 / 2."""
+    """D(x || center) and its gradient as it is defined, with the local regularizer sum of b^2 / 2."""
     value, gradient = 0.0, np.zeros(len(x))
     for j, parent in enumerate(treeplex.parent_sequence):
         sequences = list(treeplex.sequences(j))
@@ -129,7 +129,7 @@ def test_dilated_steps_are_the_optimum_that_a_general_solver_finds(kind):
             policy, maximum = entropic_response(treeplex, utility, weights, prior)
             regularizer = functools.partial(dilated_entropy, treeplex, weights)
         else:
-            center = treeplex.behavioural_policy(rng.random(treeplex.num_sequences))
+            center = treeplex.behavioral_policy(rng.random(treeplex.num_sequences))
             policy, maximum = quadratic_response(treeplex, utility, weights, center)
             regularizer = functools.partial(dilated_distance, treeplex, weights, center)
         strategy = treeplex.sequence_form(policy)
@@ -138,7 +138,7 @@ def test_dilated_steps_are_the_optimum_that_a_general_solver_finds(kind):
         inside = 1e-9 * treeplex.sequence_form(treeplex.uniform_policy()) + (1 - 1e-9) * strategy
         assert utility @ inside - regularizer(inside)[0] == pytest.approx(maximum, abs=1e-6)
         for policy in rng.random((20, treeplex.num_sequences)) ** 4:
-            other = treeplex.sequence_form(treeplex.behavioural_policy(policy))
+            other = treeplex.sequence_form(treeplex.behavioral_policy(policy))
             for x in (other, 0.1 * other + 0.9 * strategy, 0.001 * other + 0.999 * strategy):
                 assert utility @ x - regularizer(x)[0] < maximum + 1e-12
         if strategy.min() > 0:
@@ -155,15 +155,15 @@ def test_strongly_convex_weights_by_hand():
 
 
 @pytest.mark.parametrize("treeplex", [*KUHN.treeplexes, DICE.treeplexes[0]], ids=repr)
-def test_regularisers_are_strongly_convex(treeplex):
+def test_regularizers_are_strongly_convex(treeplex):
     # psi halfway between two strategies lies below the mean by at least |x - y|^2 / 8; the distance D from any center likewise.
     rng = np.random.default_rng(0)
     weights = strongly_convex_weights(treeplex)
     for sharpness in (1, 8):
         for _ in range(50):
             policies = rng.random((3, treeplex.num_sequences)) ** sharpness
-            x, y, _ = (treeplex.sequence_form(treeplex.behavioural_policy(policy)) for policy in policies)
-            center = treeplex.behavioural_policy(policies[2])
+            x, y, _ = (treeplex.sequence_form(treeplex.behavioral_policy(policy)) for policy in policies)
+            center = treeplex.behavioral_policy(policies[2])
             for function in (
                 functools.partial(dilated_entropy, treeplex, weights),
                 functools.partial(dilated_distance, treeplex, weights, center),
@@ -194,7 +194,7 @@ KINDS = {
 }
 MINIMIZERS = {
     f"{'optimistic ' * optimistic}{name}{' fixed' * (step is not None)}": functools.partial(
-        kind, step_size=step, optimistic=optimistic
+        kind, step_size=step, prediction_weight=optimistic
     )
     for name, kind in KINDS.items()
     for optimistic in (False, True)
@@ -318,7 +318,7 @@ def test_long_games_are_learned(name):
 
 
 @pytest.mark.parametrize("kind", [DilatedEntropyAscent, DilatedEuclideanAscent])
-def test_dilated_regularisers_know_their_limits(kind):
+def test_dilated_regularizers_know_their_limits(kind):
     with pytest.raises(ValueError, match="player 0 has too many decisions in a row"):
         kind(compile_game(games.chain(2200)).treeplexes[0])
 

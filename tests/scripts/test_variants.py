@@ -12,7 +12,7 @@ from repository import ROOT, SCRIPTS
 from spiel_cfrplus import Averaging, CFRPlusSolver
 from spiel_cfrplus.regret_minimizers import RegretMatchingPlus, SimplexRegretMatching
 
-STABILISED = runpy.run_path(str(SCRIPTS / "stabilised.py"))
+STABILIZED = runpy.run_path(str(SCRIPTS / "stabilized.py"))
 MATRIX = [[2, -1, 0], [-1, 1, 3], [1, 0, -2]]
 
 
@@ -33,8 +33,8 @@ def test_restarted_averages_begin_after_a_power_of_two():
     assert row[1] != pytest.approx(row[0], rel=1e-2)
 
 
-def test_stabilised_forms_stand_beside_predictive_cfr_plus():
-    rows = variants("--rows=stabilised", "--iterations=100")
+def test_stabilized_forms_stand_beside_predictive_cfr_plus():
+    rows = variants("--rows=stabilized", "--iterations=100")
     assert rows["pcfr+ without rounding, t^2"] == rows["pcfr+, weights t^2"]
     for form in ("smooth", "stable"):
         assert rows["pcfr+, weights t^2"][0] != rows[f"{form}, floor 1, t^2"][0] < 2e-3
@@ -48,7 +48,7 @@ def test_smooth_worked_by_hand(unit):
     (.12, -.28) earns .7 * .12 - .3 * .28 = 0. The table would be (.72, .12), of sum .84; the nearest of sum 1 is (.8, .2). With
     the prediction it would be (.92, -.08), of which the positive part is too small; the nearest of sum 1 is (1, 0).
     """
-    smooth = STABILISED["Smooth"]([2], np.full(2, unit))
+    smooth = STABILIZED["Smooth"]([2], np.full(2, unit))
     for utility, table, strategy in (([0.2, 0], [0.6, 0.4], [0.7, 0.3]), ([0.12, -0.28], [0.8, 0.2], [1, 0])):
         smooth.observe_utility(np.multiply(utility, unit))
         np.testing.assert_allclose(smooth.table, np.multiply(table, unit), rtol=1e-12)
@@ -62,7 +62,7 @@ def test_stable_worked_by_hand():
     Then let the table be (.7, 1.05). (.1, -.15) earns 0. The table would be (.8, .9), none of it above the floor: it is (1, 1),
     and nothing is predicted. (1, 0) brings (1/2, -1/2): (1.5, .5), with the prediction (2, 0).
     """
-    stable = STABILISED["Stable"]([2], np.ones(2))
+    stable = STABILIZED["Stable"]([2], np.ones(2))
     stable.observe_utility([0.2, 0])
     np.testing.assert_allclose(stable.table, [1.1, 0.9], rtol=1e-12)
     np.testing.assert_allclose(stable.next_strategy(), [0.6, 0.4], rtol=1e-12)
@@ -77,10 +77,10 @@ def test_stable_worked_by_hand():
 def test_without_a_floor_they_are_predictive_regret_matching_plus(name):
     rng = np.random.default_rng(5)
     sizes = [2, 4, 1, 3]
-    stabilised = STABILISED[name](sizes, np.full(10, 1e-9))
-    plain = SimplexRegretMatching(sizes, RegretMatchingPlus(), optimistic=True)
+    stabilized = STABILIZED[name](sizes, np.full(10, 1e-9))
+    plain = SimplexRegretMatching(sizes, RegretMatchingPlus(), prediction_weight=1.0)
     for _ in range(30):
         utility = rng.normal(size=10)
-        for minimizer in (stabilised, plain):
+        for minimizer in (stabilized, plain):
             minimizer.observe_utility(utility)
-        np.testing.assert_allclose(stabilised.next_strategy(), plain.next_strategy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(stabilized.next_strategy(), plain.next_strategy(), rtol=0, atol=1e-6)

@@ -54,7 +54,7 @@ def test_a_delayed_average_is_uniform_until_it_starts_and_then_of_what_came_sinc
         solver.run(1)
     for player, treeplex in enumerate(game.treeplexes):
         mean = strategies[0][player] + 2 * strategies[1][player]
-        assert solver.average_profile().of_player(player) == pytest.approx(treeplex.behavioural_policy(mean), rel=1e-14)
+        assert solver.average_profile().of_player(player) == pytest.approx(treeplex.behavioral_policy(mean), rel=1e-14)
 
 
 @pytest.mark.parametrize(("delay", "error"), [(-1, ValueError), (1.5, TypeError), (None, TypeError)])
@@ -73,8 +73,8 @@ def test_delays_that_make_no_sense_are_refused(delay, error):
     ],
 )
 def test_first_averaged_strategy_of_each_player(convention, alternating, expected):
-    assert Averaging(0, convention).first_averaged(3, alternating).tolist() == expected
-    assert Averaging(0, convention).first_averaged(2, alternating).tolist() == expected[:2]
+    assert Averaging(0, convention).first_iterate(3, alternating).tolist() == expected
+    assert Averaging(0, convention).first_iterate(2, alternating).tolist() == expected[:2]
 
 
 @pytest.mark.parametrize("power", [-1, -1e-9, float("inf"), float("nan")])
@@ -109,7 +109,7 @@ def test_average_is_that_of_the_stored_iterates(name, algorithm, convention, alt
         strategies = [profile.sequence_form(player) for profile in iterates[first : first + num_iterations]]
         average = np.average(strategies, axis=0, weights=weights)
         result = solver.average_profile()
-        assert np.allclose(result.of_player(player), treeplex.behavioural_policy(average), rtol=0, atol=1e-12)
+        assert np.allclose(result.of_player(player), treeplex.behavioral_policy(average), rtol=0, atol=1e-12)
         assert np.allclose(result.sequence_form(player), average, rtol=0, atol=1e-12)
 
 

@@ -39,7 +39,7 @@ def test_the_average_is_within_the_regrets_of_an_equilibrium(name):
     assert solver.average_policy().action_probability_array.sum() == pytest.approx(game.num_infostates)
 
 
-def test_any_minimisers_will_do():
+def test_any_minimizers_will_do():
     session = BestResponsePlay(KUHN, [ComposedCFR(t, Hedge(t.num_actions)) for t in KUHN.treeplexes])
     assert evaluate(KUHN, StrategyProfile(KUHN, session.current_policy())).nash_conv == pytest.approx(11 / 12)
     session.run(500)
@@ -51,7 +51,7 @@ def test_what_it_cannot_do_is_refused():
         CFRBRSolver(pyspiel.load_game("kuhn_poker(players=3)"))
     with pytest.raises(ValueError, match="CFR-BR is for two-player constant-sum games only"):
         CFRBRSolver(games.battle_of_the_sexes())
-    with pytest.raises(ValueError, match="expected two minimisers"):
+    with pytest.raises(ValueError, match="expected two minimizers"):
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
     with pytest.raises(TypeError, match="about players who meet"):
         TheoryChecks(CFRBRSolver(KUHN))

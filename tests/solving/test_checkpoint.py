@@ -52,7 +52,7 @@ def test_resumed_solver_goes_on_to_the_same_doubles(solver_type, options, again,
     assert (resumed.iteration, resumed.alternating, resumed.averaging) == (20, solver.alternating, solver.averaging)
     solver.run(50)
     resumed.run(50)
-    for ours, theirs in zip(solver.self_play.memory, resumed.self_play.memory, strict=True):
+    for ours, theirs in zip(solver.self_play.state, resumed.self_play.state, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     assert np.any(resumed.self_play.cumulative_regrets() != 0)
     assert resumed.nash_conv() == solver.nash_conv() < 11 / 12  # of the uniform policy

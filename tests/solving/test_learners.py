@@ -64,7 +64,7 @@ def test_long_games_leave_no_number_out_of_range(name):
         assert regret <= regret_bound(minimizer) < np.inf
 
 
-@pytest.mark.parametrize(("name", "power"), [("cfr", 0), ("cfr+", 1), ("pcfr+", 2), ("pdcfr+", 5), ("optimistic_cfr_hedge", 1)])
+@pytest.mark.parametrize(("name", "power"), [("cfr", 0), ("cfr+", 1), ("pcfr+", 2), ("pdcfr+", 5), ("predictive_cfr_hedge", 1)])
 def test_averages_have_the_weights_that_suit_the_learner(name, power):
     assert LearningSolver(KUHN, LEARNERS[name]).averaging == Averaging(power)
     assert LearningSolver(KUHN, LEARNERS[name], averaging="openspiel").averaging == Averaging(power, "openspiel")
@@ -135,9 +135,9 @@ def test_step_sizes(name):
     assert 0 < moved[0] < moved[1]
 
 
-def test_last_iterates_of_optimistic_learners_converge():
+def test_last_iterates_of_predictive_learners_converge():
     # Kuhn poker has many equilibria; that the last strategies come to one is known for these steps (Lee, Kroer, Luo 2021).
-    solver = LearningSolver(KUHN, LEARNERS["optimistic_gradient_ascent"])
+    solver = LearningSolver(KUHN, LEARNERS["predictive_gradient_ascent"])
     *_, row = convergence(solver, 500, last_iterate=True)
     assert row.nash_conv < 1e-12
     assert row.nash_conv == evaluate(KUHN, solver.current_profile()).nash_conv
@@ -166,7 +166,7 @@ def test_copies_go_on_alike_and_apart(name):
             solver.save("never_written.npz")
 
 
-def test_solvers_of_importable_minimisers_can_be_pickled():
+def test_solvers_of_importable_minimizers_can_be_pickled():
     solver = LearningSolver(pyspiel.load_game("kuhn_poker"), CFR)
     solver.run(3)
     twin = pickle.loads(pickle.dumps(solver))

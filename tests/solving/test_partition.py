@@ -20,7 +20,7 @@ from symmetric_games import COMPARED, RANDOM
 
 from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, compile_game
 from spiel_cfrplus.solving import self_play
-from spiel_cfrplus.solving.partition import Division, divide
+from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.solvers import CompiledSolver
 
 LIARS_DICE = "liars_dice(dice_sides=4)"
@@ -41,11 +41,11 @@ def teams_for_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_same(one: CompiledSolver, other: CompiledSolver) -> None:
     """To the last bit: what is remembered, and what is made of it."""
-    mine, others = one.self_play.remember(), other.self_play.remember()
+    mine, others = one.self_play.state_dict(), other.self_play.state_dict()
     assert mine.keys() == others.keys()
     for name, values in mine.items():
         assert others[name].tobytes() == values.tobytes(), name
-    for session in ("current_policy", "average_policy", "cumulative_regrets", "rounding"):
+    for session in ("current_policy", "average_policy", "cumulative_regrets", "tie_tolerance"):
         assert getattr(other.self_play, session)().tobytes() == getattr(one.self_play, session)().tobytes(), session
 
 
@@ -85,7 +85,7 @@ def test_a_warm_start_is_the_same():
     for solver in (one, two):
         solver.warm_start(teacher.average_policy(), 30)
         solver.run(10)
-    assert two.division is not None
+    assert two.partition is not None
     assert_same(one, two)
 
 
@@ -93,21 +93,21 @@ def test_a_warm_start_is_the_same():
 
 
 def test_kuhn_poker_by_hand():
-    # Work is 10 for each sequence and 1 for each payoff. Player 0's three cards have an answer to a bet below them: the trunk
-    # is the root, 10, and the cards, 10 * 2 + 2 (pass, pass) + 4 (bet; pass or bet) = 26 each; the answers, 10 * 2 + 2 + 2,
-    # are subtrees. Player 1's trunk is the root; after a pass 10 * 2 + 2 + 4 for each card, after a bet 10 * 2 + 2 + 2.
+    # Work is 10 for each sequence and 1 for each payoff. Player 0's three cards have an answer to a bet below them: the top
+    # tree is the root, 10, and the cards, 10 * 2 + 2 (pass, pass) + 4 (bet; pass or bet) = 26 each; the answers, 10 * 2 + 2 +
+    # 2, are subtrees. Player 1's top tree is the root; after a pass 10 * 2 + 2 + 4 for each card, after a bet 10 * 2 + 2 + 2.
     # Answers that meet rows in common are more than half of a share, so that each goes where least is yet, heaviest first:
     # 26 | 26, 52 | 26, 52 | 50, 52 | 74, 76 | 74.
-    division = divide(compile_game(GAMES["kuhn_poker"]()), 2)
-    assert division.work.tolist() == [[88, 48, 24], [10, 76, 74]]
-    # 12 infostates, 2 roots, 9 stubs, 4 roots of parts.
-    assert len(division.treeplex_arrays.parent_sequence) == 12 + 2 + 9 + 4
-    assert str(division) == "2 parts, the largest with 38.8 % of the work; 30.6 % in common"  # 124 and 98 of 320
+    partition = partition_game(compile_game(GAMES["kuhn_poker"]()), 2)
+    assert partition.work.tolist() == [[88, 48, 24], [10, 76, 74]]
+    # 12 infostates, 2 roots, 9 boundary infostates, 4 roots of parts.
+    assert len(partition.treeplex_arrays.parent_sequence) == 12 + 2 + 9 + 4
+    assert str(partition) == "2 parts, the largest with 38.8 % of the work; 30.6 % in common"  # 124 and 98 of 320
 
 
-def parts_of(division: Division, sequence: int) -> int:
-    """The block of a sequence of the division."""
-    arrays = division.treeplex_arrays
+def parts_of(partition: Partition, sequence: int) -> int:
+    """The block of a sequence of the partition."""
+    arrays = partition.treeplex_arrays
     return int(np.searchsorted(arrays.sequence_start[arrays.player_block], sequence, "right")) - 1
 
 
@@ -115,42 +115,42 @@ def parts_of(division: Division, sequence: int) -> int:
 @pytest.mark.parametrize("num_parts", [1, 2, 3])
 def test_parts_do_not_need_each_other(name, num_parts):
     game = compile_game(PLAYED[name]())
-    division = divide(game, num_parts)
-    arrays, payoffs, trunks = division.treeplex_arrays, division.payoff_arrays, division.trunks.tolist()
+    partition = partition_game(game, num_parts)
+    arrays, payoffs, top_trees = partition.treeplex_arrays, partition.payoff_arrays, partition.top_trees.tolist()
     used = set()
-    for block in range(len(trunks) * (num_parts + 1)):
+    for block in range(len(top_trees) * (num_parts + 1)):
         first, last = arrays.player_block[block], arrays.player_block[block + 1]
         for j in range(first + 1, last):
             parent = int(arrays.parent_sequence[j])
             assert parent < arrays.sequence_start[j]
-            above = parts_of(division, parent)
-            assert above == block or above == trunks[block // (num_parts + 1)]
-            if above != block:  # below a stub, which is nobody else's
+            above = parts_of(partition, parent)
+            assert above == block or above == top_trees[block // (num_parts + 1)]
+            if above != block:  # below a boundary infostate, which is nobody else's
                 assert parent not in used
                 used.add(parent)
         for row in range(payoffs.player_block[block], payoffs.player_block[block + 1]):
             for entry in range(payoffs.entry_start[row], payoffs.entry_start[row + 1]):
-                assert parts_of(division, int(payoffs.entry_sequence[entry])) == block
+                assert parts_of(partition, int(payoffs.entry_sequence[entry])) == block
     assert len(payoffs.entry_utility) == len(game.payoff_arrays.entry_utility)
-    assert (division.work[:, 1:] > 0).all()
+    assert (partition.work[:, 1:] > 0).all()
 
 
 def test_what_one_line_of_bids_meets_comes_to_one_part():
     game = compile_game(pyspiel.load_game(LIARS_DICE))
-    division = divide(game, 3)
-    assert len(division.payoff_arrays.opponent_sequences) == len(game.payoff_arrays.opponent_sequences)
+    partition = partition_game(game, 3)
+    assert len(partition.payoff_arrays.opponent_sequences) == len(game.payoff_arrays.opponent_sequences)
     np.testing.assert_allclose(
-        division.work[:, 1:], division.work[:, 1:].mean(axis=1, keepdims=True).repeat(3, axis=1), rtol=0.05
+        partition.work[:, 1:], partition.work[:, 1:].mean(axis=1, keepdims=True).repeat(3, axis=1), rtol=0.05
     )
-    assert division.work[:, 0].sum() < 0.15 * division.work.sum()
+    assert partition.work[:, 0].sum() < 0.15 * partition.work.sum()
 
 
 def test_a_chain_does_not_split():
     # Each player's infostates come one after another; the last one alone is below the cut.
-    division = divide(compile_game(games.chain(40)), 2)
+    partition = partition_game(compile_game(games.chain(40)), 2)
     # Two sequences each, and what is paid there: to player 0 2 for its last stop, 38 % 3, and 1 if player 1 then goes on; from
     # player 1 0 for its last stop, 39 % 3, and 1 for going on.
-    assert division.work[:, 1:].tolist() == [[22, 0], [21, 0]]
+    assert partition.work[:, 1:].tolist() == [[22, 0], [21, 0]]
 
 
 # What callers may rely on.
@@ -164,8 +164,8 @@ def test_nonsense_is_refused_before_the_game_is_walked(threads):
 
 def test_one_thread_divides_nothing():
     game = compile_game(GAMES["leduc_poker"]())
-    assert CFRSolver(game).division is CFRSolver(game, threads=np.int64(1)).division is None
-    assert CFRSolver(game, threads=2).division.num_parts == 2
+    assert CFRSolver(game).partition is CFRSolver(game, threads=np.int64(1)).partition is None
+    assert CFRSolver(game, threads=2).partition.num_parts == 2
 
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
@@ -179,7 +179,7 @@ def test_a_checkpoint_does_not_know_the_number_of_threads(algorithm, reduce, tmp
     assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
     three = Solver.load(tmp_path / "one", game, threads=3)
     single = Solver.load(tmp_path / "two", game)
-    assert (three.division.num_parts, single.division) == (3, None)
+    assert (three.partition.num_parts, single.partition) == (3, None)
     for solver in (one, two, three, single):
         solver.run(20)
     for solver in (two, three, single):
@@ -191,7 +191,7 @@ def test_copies_have_as_many_threads(again):
     solver = CFRPlusSolver(GAMES["leduc_poker"](), threads=2)
     solver.run(10)
     other = again(solver)
-    assert other.division.num_parts == 2
+    assert other.partition.num_parts == 2
     for each in (solver, other):
         each.run(10)
     assert_same(solver, other)
@@ -202,9 +202,9 @@ def test_what_does_not_fit_is_not_restored():
     solver = CFRSolver(game, threads=2)
     solver.run(3)
     before = copy.deepcopy(solver)
-    for wrong in ({}, {**solver.self_play.remember(), "iteration": np.zeros(6, np.int64)}):
+    for wrong in ({}, {**solver.self_play.state_dict(), "iteration": np.zeros(6, np.int64)}):
         with pytest.raises(ValueError, match="expected"):
-            solver.self_play.restore(wrong)
+            solver.self_play.load_state_dict(wrong)
     assert_same(before, solver)
 
 

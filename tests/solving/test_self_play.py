@@ -1,4 +1,4 @@
-"""Self-play of any minimisers, and CFR composed from any local ones."""
+"""Self-play of any minimizers, and CFR composed from any local ones."""
 
 import functools
 import itertools
@@ -27,7 +27,7 @@ LEDUC = compile_game(pyspiel.load_game("leduc_poker"))
 RICH_IN_TIES = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
 BIASED = compile_game(games.matrix_game([[2, -1, 0], [-1, 1, 3], [1, 0, -2]]))
 RULES = [RegretMatching(), RegretMatchingPlus(), DiscountedRegretMatching()]
-PREDICTIVE_PLUS = functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), optimistic=True)
+PREDICTIVE_PLUS = functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus(), prediction_weight=1.0)
 
 
 def compose(game, local):
@@ -37,7 +37,7 @@ def compose(game, local):
 def compose_matching(treeplex, rounding, rule):
     counts = np.diff(treeplex.sequence_start).tolist()
     pairs = zip(counts, rounding[treeplex.sequence_start[:-1]], strict=True)
-    return ComposedCFR(treeplex, [SimplexRegretMatching(count, rule, rounding=least) for count, least in pairs])
+    return ComposedCFR(treeplex, [SimplexRegretMatching(count, rule, tie_tolerance=least) for count, least in pairs])
 
 
 def average_nash_conv(session):
@@ -58,9 +58,9 @@ def average_nash_conv(session):
 def test_composed_cfr_in_written_out_self_play_equals_the_compiled_loop(game, rule, num_iterations, alternating):
     averaging = Averaging(power=1)
     compiled = CompiledSelfPlay(game, rule, averaging, alternating)
-    pairs = list(zip(game.treeplexes, map(game.rounding.__getitem__, game.player_slices), strict=True))
+    pairs = list(zip(game.treeplexes, map(game.tie_tolerance.__getitem__, game.player_slices), strict=True))
     composed = SelfPlay(game, [compose_matching(*pair, rule) for pair in pairs], averaging, alternating)
-    halfway = SelfPlay(game, [CFR(treeplex, rule, rounding=own) for treeplex, own in pairs], averaging, alternating)
+    halfway = SelfPlay(game, [CFR(treeplex, rule, tie_tolerance=own) for treeplex, own in pairs], averaging, alternating)
     for session in (compiled, composed, halfway):
         session.run(num_iterations)
         assert session.iteration == num_iterations
@@ -108,15 +108,15 @@ LOCAL_MINIMIZERS = {
     "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
     "predictive rm+": PREDICTIVE_PLUS,
     "hedge": functools.partial(Hedge, step_size=1.0),
-    "optimistic hedge": functools.partial(Hedge, step_size=1.0, optimistic=True),
+    "optimistic hedge": functools.partial(Hedge, step_size=1.0, prediction_weight=1.0),
     "gradient": functools.partial(ProjectedGradientAscent, step_size=0.3),
-    "optimistic gradient": functools.partial(ProjectedGradientAscent, step_size=0.3, optimistic=True),
+    "optimistic gradient": functools.partial(ProjectedGradientAscent, step_size=0.3, prediction_weight=1.0),
 }
 
 
 @pytest.mark.parametrize("alternating", [True, False])
 @pytest.mark.parametrize("local", LOCAL_MINIMIZERS.values(), ids=LOCAL_MINIMIZERS)
-def test_any_local_minimiser_solves_kuhn_poker(local, alternating):
+def test_any_local_minimizer_solves_kuhn_poker(local, alternating):
     session = SelfPlay(KUHN, compose(KUHN, local), alternating=alternating)
     session.run(1000)
     assert average_nash_conv(session) < 0.05
@@ -192,13 +192,13 @@ def test_a_local_strategy_that_is_none_is_refused_by_name(strategy):
         SelfPlay(KUHN, compose(KUHN, functools.partial(Broken, strategy=strategy)))
 
 
-def test_numbers_of_minimisers_must_fit():
-    with pytest.raises(ValueError, match="6 decision points need as many minimisers of their own, got 1"):
+def test_numbers_of_minimizers_must_fit():
+    with pytest.raises(ValueError, match="6 decision points need as many minimizers of their own, got 1"):
         ComposedCFR(KUHN.treeplexes[0], [SimplexRegretMatching(2)])
-    with pytest.raises(ValueError, match="needs 2 minimisers of their own"):
+    with pytest.raises(ValueError, match="needs 2 minimizers of their own"):
         SelfPlay(KUHN, [CFR(KUHN.treeplexes[0])])
     same = CFR(KUHN.treeplexes[0])
-    with pytest.raises(ValueError, match="needs 2 minimisers of their own"):
+    with pytest.raises(ValueError, match="needs 2 minimizers of their own"):
         SelfPlay(KUHN, [same, same])
     with pytest.raises(ValueError, match="expected one number for each of 13 sequences"):
         SelfPlay(KUHN, [CFR(treeplex) for treeplex in LEDUC.treeplexes])
@@ -250,7 +250,7 @@ def test_strategies_may_be_lists():
     assert average_nash_conv(session) == pytest.approx(11 / 12)
 
 
-def test_errors_of_local_minimisers_say_where():
+def test_errors_of_local_minimizers_say_where():
     class Failing(FollowTheLast):
         def observe_utility(self, utility):
             raise RuntimeError("out of ideas")
@@ -258,7 +258,7 @@ def test_errors_of_local_minimisers_say_where():
     session = SelfPlay(KUHN, compose(KUHN, Failing))
     with pytest.raises(RuntimeError, match="out of ideas") as caught:
         session.run(1)
-    assert caught.value.__notes__ == ["by the local minimiser at infostate '0'"]
+    assert caught.value.__notes__ == ["by the local minimizer at infostate '0'"]
 
 
 def test_games_must_be_compiled():

@@ -68,46 +68,46 @@ def test_half_of_the_infostates_of_liars_dice_are_forced():
 
 
 def naive_classes(game: SequenceFormGame) -> list[Hashable]:
-    """Colour refinement as defined, with dictionaries; sums rounded to nine digits."""
+    """Color refinement as defined, with dictionaries; sums rounded to nine digits."""
     treeplexes, payoffs = game.treeplex_arrays, game.payoff_arrays
     starts = treeplexes.sequence_start.tolist()
     roots = treeplexes.player_block[:-1].tolist()
     players = {root: player for player, root in enumerate(roots)}
-    stands_for = list(range(game.num_sequences))
+    representative = list(range(game.num_sequences))
     own_of, infostates = {}, []
     for j in range(len(starts) - 1):
         own = range(starts[j], starts[j + 1])
         if j not in players and len(own) == 1:
-            stands_for[own.start] = stands_for[treeplexes.parent_sequence[j]]
+            representative[own.start] = representative[treeplexes.parent_sequence[j]]
         else:
             infostates.append(j)
             own_of[j] = list(own)
-    parent = {j: stands_for[treeplexes.parent_sequence[j]] for j in infostates if j not in players}
+    parent = {j: representative[treeplexes.parent_sequence[j]] for j in infostates if j not in players}
     entries = [
-        (stands_for[payoffs.entry_sequence[e]], [stands_for[s] for s in payoffs.opponent_sequences[row]], utility)
+        (representative[payoffs.entry_sequence[e]], [representative[s] for s in payoffs.opponent_sequences[row]], utility)
         for row in range(len(payoffs.opponent_sequences))
         for e in range(payoffs.entry_start[row], payoffs.entry_start[row + 1])
         for utility in [payoffs.entry_utility[e]]
     ]
-    colour: dict[int, Hashable] = {s: 0 for j in infostates for s in own_of[j]}
+    color: dict[int, Hashable] = {s: 0 for j in infostates for s in own_of[j]}
     while True:
-        sums = {s: collections.defaultdict(float) for s in colour}
+        sums = {s: collections.defaultdict(float) for s in color}
         for s, others, utility in entries:
-            sums[s][tuple(colour[other] for other in others)] += utility
+            sums[s][tuple(color[other] for other in others)] += utility
         paid = {s: frozenset((c, f"{v:.9g}") for c, v in totals.items() if abs(v) > 1e-12) for s, totals in sums.items()}
         kind: dict[int, Hashable] = {}
         for j in infostates:
-            above = players[j] if j in players else (colour[parent[j]],)
-            kind[j] = (above, tuple(sorted(map(str, (colour[s] for s in own_of[j])))))
-        below = {s: [] for s in colour}
+            above = players[j] if j in players else (color[parent[j]],)
+            kind[j] = (above, tuple(sorted(map(str, (color[s] for s in own_of[j])))))
+        below = {s: [] for s in color}
         for j, s in parent.items():
             below[s].append(str(kind[j]))
-        full = {s: (colour[s], kind[j], tuple(sorted(below[s])), paid[s]) for j in infostates for s in own_of[j]}
+        full = {s: (color[s], kind[j], tuple(sorted(below[s])), paid[s]) for j in infostates for s in own_of[j]}
         names = {key: number for number, key in enumerate(dict.fromkeys(full.values()))}
         new = {s: names[key] for s, key in full.items()}
-        if len(names) == len(set(colour.values())):
-            return [new[s] for s in stands_for]
-        colour = new
+        if len(names) == len(set(color.values())):
+            return [new[s] for s in representative]
+        color = new
 
 
 @pytest.mark.parametrize("name", [*COMPARED])
@@ -170,7 +170,7 @@ def test_everything_that_is_learned_is_the_same(name, algorithm, alternating):
         regrets = [solver.self_play.cumulative_regrets() / scale for solver in (reduced, whole)]
         np.testing.assert_allclose(*regrets, rtol=0, atol=1e-9)
     free = ~game.reduction.forced
-    np.testing.assert_allclose(reduced.self_play.rounding()[free], whole.self_play.rounding()[free], rtol=1e-9)
+    np.testing.assert_allclose(reduced.self_play.tie_tolerance()[free], whole.self_play.tie_tolerance()[free], rtol=1e-9)
     assert reduced.nash_conv() == pytest.approx(whole.nash_conv(), abs=1e-9 * scale)
 
 
@@ -261,7 +261,7 @@ def test_auto_leaves_a_small_game_with_forced_moves_only_alone():
 def test_a_few_symmetries_in_a_large_game_do_not_slow_its_iterations():
     # Liar's dice with 5 sides has 5 x 1023 x 2 free sequences at least, of which some twenty can be merged.
     game = compile_game(pyspiel.load_game("liars_dice(dice_sides=5)"))
-    assert game.reduction.treeplex_arrays.shares is None
+    assert game.reduction.treeplex_arrays.uniform_policy is None
     assert not game.reduction.has_symmetry
     assert CFRSolver(game).reduction is game.reduction
 
@@ -283,7 +283,7 @@ def _exact_nash_conv(payoffs: list[list[Decimal]], algorithm: str, iterations: i
             regrets = [value - _dot(utility, strategies[player]) for value in utility]
             table = [old + regret for old, regret in zip(tables[player], regrets, strict=True)]
             tables[player] = [x * factors[t - 1][0 if x > 0 else 1] for x in table]
-            predicted = [x + Decimal(solver.optimistic) * r for x, r in zip(tables[player], regrets, strict=True)]
+            predicted = [x + Decimal(solver.prediction_weight) * r for x, r in zip(tables[player], regrets, strict=True)]
             positive = [max(x, Decimal(0)) for x in predicted]
             total = sum(positive)
             strategies[player] = [x / total if total else 1 / Decimal(len(table)) for x in positive]

@@ -209,7 +209,7 @@ def test_goes_on_about_as_well_as_the_run_that_the_policy_came_from(solver_type,
     started.run(800)
     assert started.nash_conv() < before / 3
     # Where predictions have a weight, the regrets to start with are a compromise; see the module `warm_start`.
-    assert started.nash_conv() < (2.5 if solver_type.optimistic in (0, 1) else 4) * solver.nash_conv()
+    assert started.nash_conv() < (2.5 if solver_type.prediction_weight in (0, 1) else 4) * solver.nash_conv()
 
 
 @pytest.mark.parametrize("name", CONVERGENT)

@@ -1,4 +1,4 @@
-"""Smooth and stable predictive regret matching+, for CFR; `variants.py --rows=stabilised` measures them.
+"""Smooth and stable predictive regret matching+, for CFR; `variants.py --rows=stabilized` measures them.
 
 Farina, Grand-Clément, Kroer, Lee, Luo 2023 ("Regret Matching+: (In)Stability and Fast Convergence in Games"). A table near zero
 makes predictive regret matching+ jump from one action to another. Both of these keep it away from there, by a `floor` that the
@@ -24,7 +24,7 @@ from spiel_cfrplus.kernels.layouts import ROUNDING
 from spiel_cfrplus.kernels.simplex import project_onto_simplices
 from spiel_cfrplus.regret_minimizers import ComposedCFR
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer
-from spiel_cfrplus.regret_minimizers.simplex import Simplices
+from spiel_cfrplus.regret_minimizers.simplex import SimplexProduct
 
 
 class Smooth(PredictiveMinimizer):
@@ -37,16 +37,16 @@ class Smooth(PredictiveMinimizer):
 
     def __init__(self, num_actions: np.ndarray, floor: np.ndarray):
         """Starts uniform, as near to zero as may be."""
-        self._simplices = Simplices(num_actions)
+        self._simplices = SimplexProduct(num_actions)
         self.floor = floor
         self.table = self._lifted(np.zeros(self._simplices.dimension))
-        super().__init__(self._simplices, optimistic=True)
+        super().__init__(self._simplices, prediction_weight=1.0)
 
     def _learn(self, utility: np.ndarray) -> None:
         self.table = self._lifted(self.table + self._regrets(utility))
 
     def _choose(self) -> np.ndarray:
-        return self._normalised(self._lifted(self.table + self._predicted_regrets()))
+        return self._normalized(self._lifted(self.table + self._predicted_regrets()))
 
     def _predicted_regrets(self) -> np.ndarray:
         return self._regrets(self._prediction) if self.iteration else np.zeros_like(self.table)
@@ -54,7 +54,7 @@ class Smooth(PredictiveMinimizer):
     def _regrets(self, utility: np.ndarray) -> np.ndarray:
         return utility - self._simplices.spread(self._simplices.sum(self._strategy * utility))
 
-    def _normalised(self, table: np.ndarray) -> np.ndarray:
+    def _normalized(self, table: np.ndarray) -> np.ndarray:
         positive = np.maximum(table, 0.0)
         total = self._simplices.spread(self._simplices.sum(positive))
         uniform = 1.0 / self._simplices.spread(self._simplices.num_actions)
@@ -84,7 +84,7 @@ class Stable(Smooth):
         predicted = self._predicted_regrets()
         if self.iteration:
             predicted[self._restarted] = 0.0
-        return self._normalised(self.table + predicted)
+        return self._normalized(self.table + predicted)
 
 
 def cfr_with(minimizer: type[Smooth], game: SequenceFormGame, floor: float) -> Callable[[Treeplex], ComposedCFR]:
@@ -94,7 +94,7 @@ def cfr_with(minimizer: type[Smooth], game: SequenceFormGame, floor: float) -> C
     """
 
     def make(treeplex: Treeplex) -> ComposedCFR:
-        magnitudes = game.rounding[game.player_slices[treeplex.player]][1:] / ROUNDING
+        magnitudes = game.tie_tolerance[game.player_slices[treeplex.player]][1:] / ROUNDING
         return ComposedCFR(treeplex, minimizer(treeplex.num_actions, floor * np.where(magnitudes > 0, magnitudes, 1.0)))
 
     return make
