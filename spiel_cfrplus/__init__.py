@@ -108,4 +108,4 @@ def __dir__() -> list[str]:
 def _submodules() -> set[str]:
     """The public modules of the package, but for the command line, whose import defines its flags."""
     names = {module.name for module in pkgutil.iter_modules(__path__)}
-    return {name for name in names if not name.startswith("_")} - {"command_line"}
+    return {name for name in names if not name.startswith("_")} - {"cli"}

@@ -185,7 +185,8 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch
 def test_matplotlib_is_loaded_for_drawing_only_and_pyplot_never(tmp_path):
     program = f"""
 import sys
-from spiel_cfrplus import command_line, plotting
+from spiel_cfrplus.analysis import plotting
+from spiel_cfrplus.cli import main as command_line
 from spiel_cfrplus.analysis.convergence import Row
 assert "matplotlib" not in sys.modules
 plotting.plot_convergence({{"run": [Row(1, 0.5, 1.0, None, 0.0, None)]}}, {str(tmp_path / "picture.png")!r})

@@ -324,7 +324,8 @@ sys.meta_path.insert(0, StopsAtTheCommandLine())
 @pytest.mark.parametrize("number", STOPS)
 def test_a_signal_before_the_flags_are_read_is_one_line_and_its_exit_code(number):
     result = run_script(
-        f"from spiel_cfrplus import command_line\ncommand_line._parse_flags = lambda _: signal.raise_signal({int(number)})"
+        "from spiel_cfrplus.cli import main as command_line\n"
+        f"command_line._parse_flags = lambda _: signal.raise_signal({int(number)})"
     )
     assert (result.returncode, result.stdout, result.stderr) == (128 + number, "", STOPS[number] + "\n")
 
@@ -343,7 +344,7 @@ def test_a_signal_in_a_callback_is_not_lost(tmp_path):
     result = run_script(
         """
 import time
-from spiel_cfrplus import command_line
+from spiel_cfrplus.cli import main as command_line
 
 class Callback:
     def __del__(self):
@@ -638,7 +639,8 @@ def run_with(program, *flags):
 
 # Prints what would be drawn.
 TELL = """
-from spiel_cfrplus import command_line, plotting
+from spiel_cfrplus.analysis import plotting
+from spiel_cfrplus.cli import main as command_line
 
 def tell(runs, path, *, title):
     drawn = {name: [(row.iteration, f"{row.nash_conv:.6e}") for row in rows] for name, rows in runs.items()}
@@ -648,7 +650,7 @@ plotting.plot_convergence = tell
 """
 # All is forgotten after iteration 3, against Lemma 2.
 FORGET = """
-from spiel_cfrplus import command_line
+from spiel_cfrplus.cli import main as command_line
 from spiel_cfrplus.solving.self_play import CompiledSelfPlay
 
 play = CompiledSelfPlay.run

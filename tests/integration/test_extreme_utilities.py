@@ -18,11 +18,11 @@ SIMPLEX = {
     "hedge": Hedge,
     "gradient ascent": ProjectedGradientAscent,
     "regret matching": SimplexRegretMatching,
-    "optimistic hedge": lambda k: Hedge(k, prediction_weight=1.0),
-    "optimistic gradient ascent": lambda k: ProjectedGradientAscent(k, prediction_weight=1.0),
-    "optimistic regret matching": lambda k: SimplexRegretMatching(k, prediction_weight=1.0),
+    "predictive hedge": lambda k: Hedge(k, prediction_weight=1.0),
+    "predictive gradient ascent": lambda k: ProjectedGradientAscent(k, prediction_weight=1.0),
+    "predictive regret matching": lambda k: SimplexRegretMatching(k, prediction_weight=1.0),
     "hedge, large step": lambda k: Hedge(k, 1e300),
-    "optimistic gradient ascent, large step": lambda k: ProjectedGradientAscent(k, 1e300, prediction_weight=1.0),
+    "predictive gradient ascent, large step": lambda k: ProjectedGradientAscent(k, 1e300, prediction_weight=1.0),
 }
 
 numbers = st.one_of(
@@ -72,7 +72,7 @@ def test_any_finite_utilities_give_a_sequence_form_strategy(name, utilities):
             assert not TREEPLEX.problem_with(minimizer.next_strategy())
 
 
-@pytest.mark.parametrize("name", ["hedge", "optimistic hedge", "gradient ascent", "optimistic gradient ascent"])
+@pytest.mark.parametrize("name", ["hedge", "predictive hedge", "gradient ascent", "predictive gradient ascent"])
 @pytest.mark.parametrize("unit", [1e-300, 1e-12, 1e12, 1e290])
 def test_tuned_minimizers_do_not_depend_on_the_unit(name, unit):
     one, other = SIMPLEX[name](3), SIMPLEX[name](3)

@@ -12,9 +12,9 @@ from repository import ROOT
 
 WORK = """
 import numpy, spiel_cfrplus
-from spiel_cfrplus import _kernels
+from spiel_cfrplus.kernels import passes
 policy = numpy.zeros(2)
-_kernels.normalize(numpy.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
+passes.normalize(numpy.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
 print(spiel_cfrplus.__file__)
 """
 

@@ -59,7 +59,7 @@ def test_the_command_runs(tmp_path):
         flags = ["--game=goofspiel(num_cards=3)", f"--iterations={iterations}", f"--cache={tmp_path / 'walks'}"]
         result = run_without_posix(f"""
 sys.argv = ["spiel-cfrplus", *{[*flags, f"--checkpoint={checkpoint}", f"--plot={plot}"]!r}]
-from spiel_cfrplus import command_line
+from spiel_cfrplus.cli import main as command_line
 command_line.main()
 """)
         assert (result.returncode, result.stderr) == (0, "")
@@ -76,7 +76,8 @@ def fail():
 psutil.virtual_memory = fail
 import pathlib
 pathlib.Path.read_text = lambda path: (_ for _ in ()).throw(FileNotFoundError(path))
-from spiel_cfrplus import memory, command_line
+from spiel_cfrplus._utils import memory
+from spiel_cfrplus.cli import main as command_line
 assert memory.available_bytes() == float("inf")
 sys.argv = ["spiel-cfrplus", "--game=chess", "--max_histories=1000"]
 command_line.main()

@@ -496,9 +496,9 @@ def test_find_repeated_infostate_finds_the_first_history_below_its_like(seed):
 
 PRELUDE = """
 import numba, pyspiel, spiel_cfrplus
-from spiel_cfrplus import _kernels, tree_kernels
+from spiel_cfrplus.kernels import cfr, passes, tree
 def signatures():
-    kernels = {name: value for name, value in (vars(_kernels) | vars(tree_kernels)).items() if hasattr(value, "signatures")}
+    kernels = {name: value for name, value in (vars(passes) | vars(cfr) | vars(tree)).items() if hasattr(value, "signatures")}
     # A constant in a call between kernels is a type of its own, though nothing that a game could vary.
     types = lambda kernel: {tuple(map(numba.types.unliteral, signature)) for signature in kernel.signatures}
     return {name: len(types(kernel)) for name, kernel in kernels.items()}
@@ -533,7 +533,7 @@ for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"
 counts = signatures()
 # With and without predictions, with and without actions that symmetry reduction has merged.
 assert counts["self_play"] == counts["strategies_from_regrets"] == 4, counts
-assert {name for name, count in counts.items() if count > 1} <= {"self_play", "strategies_from_regrets", "sequence_form"},
-counts assert counts["sequence_form"] == 2, counts  # with and without merged actions
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "strategies_from_regrets", "sequence_form"}
+assert counts["sequence_form"] == 2, counts  # with and without merged actions
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """)

@@ -134,12 +134,12 @@ def test_bad_utilities_are_refused_and_change_nothing(rule, utility):
 
 
 @pytest.mark.parametrize("prediction_weight", [False, True])
-def test_factors_that_make_no_sense_change_nothing(optimistic):
+def test_factors_that_make_no_sense_change_nothing(prediction_weight):
     class Failing(RegretMatching):
         def discounts(self, iterations):
             return np.ones((1, 2)) if iterations[0] < 3 else np.full((1, 2), np.nan)
 
-    minimizer = CFR(simplex(3), Failing(), prediction_weight=optimistic)
+    minimizer = CFR(simplex(3), Failing(), prediction_weight=prediction_weight)
     for utility in ([0, 3, 0, -6], [0, -1, 4, 2]):
         minimizer.observe_utility(utility)
     before = minimizer.next_strategy().tolist()

@@ -34,10 +34,10 @@ LOCAL_MINIMIZERS = {
     "predictive discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching(), prediction_weight=1.0),
     "hedge, fixed step": functools.partial(Hedge, step_size=1.0),
     "hedge": Hedge,
-    "optimistic hedge": functools.partial(Hedge, prediction_weight=1.0),
+    "predictive hedge": functools.partial(Hedge, prediction_weight=1.0),
     "gradient, fixed step": functools.partial(ProjectedGradientAscent, step_size=0.3),
     "gradient": ProjectedGradientAscent,
-    "optimistic gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
+    "predictive gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
 }
 
 

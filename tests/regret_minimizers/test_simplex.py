@@ -37,19 +37,19 @@ BOUNDED = {
 OTHERS = {
     "discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching()),
     "linear": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(1, 1)),
-    "optimistic rm": lambda k: SimplexRegretMatching(k, RegretMatching(), prediction_weight=1.0),
-    "optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1.0),
-    "a third optimistic rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1 / 3),
-    "optimistic discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), prediction_weight=1.0),
-    "optimistic hedge": lambda k: Hedge(k, HEDGE_STEP, prediction_weight=1.0),
-    "optimistic gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, prediction_weight=1.0),
+    "predictive rm": lambda k: SimplexRegretMatching(k, RegretMatching(), prediction_weight=1.0),
+    "predictive rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1.0),
+    "a third predictive rm+": lambda k: SimplexRegretMatching(k, RegretMatchingPlus(), prediction_weight=1 / 3),
+    "predictive discounted": lambda k: SimplexRegretMatching(k, DiscountedRegretMatching(), prediction_weight=1.0),
+    "predictive hedge": lambda k: Hedge(k, HEDGE_STEP, prediction_weight=1.0),
+    "predictive gradient": lambda k: ProjectedGradientAscent(k, GRADIENT_STEP, prediction_weight=1.0),
     "tuned hedge": Hedge,
     "tuned gradient": ProjectedGradientAscent,
-    "tuned optimistic hedge": functools.partial(Hedge, prediction_weight=1.0),
-    "tuned optimistic gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
+    "tuned predictive hedge": functools.partial(Hedge, prediction_weight=1.0),
+    "tuned predictive gradient": functools.partial(ProjectedGradientAscent, prediction_weight=1.0),
 }
 EVERY = {name: make for name, (make, _) in BOUNDED.items()} | OTHERS
-FIXED_STEPS = {"hedge", "gradient", "optimistic hedge", "optimistic gradient"}
+FIXED_STEPS = {"hedge", "gradient", "predictive hedge", "predictive gradient"}
 every_minimizer = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
 
 
@@ -118,8 +118,8 @@ def test_bounds_by_hand():
     linear = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1))
     assert bound_after(linear, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(math.sqrt(9 / 8) + math.sqrt(1 / 2) / 2)
     # Hedge at step 1/2: log(2) / (1/2) + (1/2) / 8 for each range of 1; nothing for the second if it was expected.
-    for optimistic, errors in ((False, 2), (True, 1)):
-        hedge = Hedge(2, 0.5, prediction_weight=optimistic)
+    for weight, errors in ((False, 2), (True, 1)):
+        hedge = Hedge(2, 0.5, prediction_weight=weight)
         assert bound_after(hedge, [1.0, 0.0], [1.0, 0.0]) == pytest.approx(2 * math.log(2) + errors / 16)
     # Gradient ascent at step 1/2: 1 / (1/2) + (1/4) |utility|^2.
     assert bound_after(ProjectedGradientAscent(2, 0.5), [3.0, 4.0]) == pytest.approx(2 + 25 / 4)
@@ -181,10 +181,10 @@ def test_two_steps_by_hand():
     np.testing.assert_allclose(play(SimplexRegretMatching(3, prediction_weight=1.0), first, second), [1 / 5, 4 / 5, 0])
     # With half the weight: (1, 0, -1) becomes (1.5, 0, -1.5), and then (1, 2, -1) becomes (1, 3, -1).
     np.testing.assert_allclose(play(SimplexRegretMatching(3, prediction_weight=0.5), first, second), [1 / 4, 3 / 4, 0])
-    # Hedge at rate log 2: weights 2 ** sums; optimistic counts the last utility twice.
+    # Hedge at rate log 2: weights 2 ** sums; the predictive form counts the last utility twice.
     np.testing.assert_allclose(play(Hedge(2, math.log(2)), [1.0, 0.0], [1.0, 0.0]), [4 / 5, 1 / 5])
     np.testing.assert_allclose(play(Hedge(2, math.log(2), prediction_weight=1.0), [1.0, 0.0]), [4 / 5, 1 / 5])
-    # A step of 0.2 * (1, 0) from (0.5, 0.5) is (0.7, 0.5), nearest to (0.6, 0.4); the optimistic step once more is (0.7, 0.3).
+    # A step of 0.2 * (1, 0) from (0.5, 0.5) is (0.7, 0.5), nearest to (0.6, 0.4); the predictive step once more is (0.7, 0.3).
     np.testing.assert_allclose(play(ProjectedGradientAscent(2, 0.2), [1.0, 0.0]), [0.6, 0.4])
     np.testing.assert_allclose(play(ProjectedGradientAscent(2, 0.2, prediction_weight=1.0), [1.0, 0.0]), [0.7, 0.3])
 
@@ -309,5 +309,5 @@ def test_predictions_have_a_weight_from_0_to_1(weight, kuhn):
         lambda: CFR(kuhn.treeplexes[0], prediction_weight=weight),
         lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"prediction_weight": weight})(kuhn),
     ):
-        with pytest.raises(ValueError, match="optimistic must be True, False or a weight between them"):
+        with pytest.raises(ValueError, match="prediction_weight must be between 0 and 1"):
             make()

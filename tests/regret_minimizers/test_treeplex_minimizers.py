@@ -44,16 +44,16 @@ def vertices(treeplex):
 
 @pytest.mark.parametrize("prediction_weight", [False, True])
 @pytest.mark.parametrize("treeplex", [*KUHN.treeplexes, *MATRIX.treeplexes, DICE.treeplexes[0]], ids=repr)
-def test_multiplicative_weights_equal_those_on_the_listed_vertices(treeplex, optimistic):
+def test_multiplicative_weights_equal_those_on_the_listed_vertices(treeplex, prediction_weight):
     plans, rate = vertices(treeplex), 0.7
-    minimizer = MultiplicativeWeights(treeplex, rate, prediction_weight=optimistic)
+    minimizer = MultiplicativeWeights(treeplex, rate, prediction_weight=prediction_weight)
     assert minimizer.log_num_strategies == pytest.approx(math.log(len(plans)), rel=1e-12)
     np.testing.assert_allclose(minimizer.next_strategy(), plans.mean(axis=0), atol=1e-12)
     total = np.zeros(treeplex.num_sequences)
     for utility in np.random.default_rng(0).normal(size=(30, treeplex.num_sequences)):
         minimizer.observe_utility(utility)
         total += utility
-        weights = np.exp(rate * plans @ (total + (utility if optimistic else 0)))
+        weights = np.exp(rate * plans @ (total + (utility if prediction_weight else 0)))
         np.testing.assert_allclose(minimizer.next_strategy(), weights @ plans / weights.sum(), atol=1e-10)
 
 
@@ -193,11 +193,11 @@ KINDS = {
     "distance": DilatedEuclideanAscent,
 }
 MINIMIZERS = {
-    f"{'optimistic ' * optimistic}{name}{' fixed' * (step is not None)}": functools.partial(
-        kind, step_size=step, prediction_weight=optimistic
+    f"{'predictive ' * prediction_weight}{name}{' fixed' * (step is not None)}": functools.partial(
+        kind, step_size=step, prediction_weight=prediction_weight
     )
     for name, kind in KINDS.items()
-    for optimistic in (False, True)
+    for prediction_weight in (False, True)
     for step in (None, 2.0)
 }
 every_minimizer = pytest.mark.parametrize("make", MINIMIZERS.values(), ids=MINIMIZERS)
@@ -306,7 +306,7 @@ def test_copies_learn_on_their_own(make):
         np.testing.assert_array_equal(minimizer.next_strategy(), before)
 
 
-@pytest.mark.parametrize("name", ["weights", "gradient", "optimistic weights", "optimistic gradient"])
+@pytest.mark.parametrize("name", ["weights", "gradient", "predictive weights", "predictive gradient"])
 def test_long_games_are_learned(name):
     # Opponents who play uniformly come to the last of these decisions with a probability of 2^-100.
     game = compile_game(games.chain(200))

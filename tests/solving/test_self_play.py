@@ -108,9 +108,9 @@ LOCAL_MINIMIZERS = {
     "discounted": functools.partial(SimplexRegretMatching, rule=DiscountedRegretMatching()),
     "predictive rm+": PREDICTIVE_PLUS,
     "hedge": functools.partial(Hedge, step_size=1.0),
-    "optimistic hedge": functools.partial(Hedge, step_size=1.0, prediction_weight=1.0),
+    "predictive hedge": functools.partial(Hedge, step_size=1.0, prediction_weight=1.0),
     "gradient": functools.partial(ProjectedGradientAscent, step_size=0.3),
-    "optimistic gradient": functools.partial(ProjectedGradientAscent, step_size=0.3, prediction_weight=1.0),
+    "predictive gradient": functools.partial(ProjectedGradientAscent, step_size=0.3, prediction_weight=1.0),
 }
 
 
