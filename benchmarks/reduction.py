@@ -13,6 +13,7 @@ import pyspiel
 from timing import game_string, print_table, seconds_of, seconds_per_repetition, use_one_core
 
 import spiel_cfrplus
+from spiel_cfrplus.solving.symmetry import reduce_game
 
 GAMES = [
     "kuhn_poker",
@@ -34,12 +35,12 @@ def measure(name: str, warm_up: int) -> dict[str, object]:
     game = spiel_cfrplus.compile_game(pyspiel.load_game(name))
     whole = spiel_cfrplus.CFRPlusSolver(game, reduce=False)
     whole.run(warm_up)  # the kernels, and the arrays that both need
-    seconds = seconds_of(lambda: game.reduction)
+    seconds = seconds_of(lambda: reduce_game(game))
     reduced = spiel_cfrplus.CFRPlusSolver(game, reduce=True)
     reduced.run(warm_up)
     times = seconds_per_repetition({"whole": whole.run, "reduced": reduced.run})
     saved = times["whole"] - times["reduced"]
-    reduction = game.reduction
+    reduction = reduce_game(game)
     return {
         "game": name,
         "infostates": (game.num_infostates, reduction.num_infostates),

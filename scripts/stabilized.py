@@ -20,7 +20,7 @@ import numpy as np
 
 from spiel_cfrplus import SequenceFormGame
 from spiel_cfrplus.game.treeplex import Treeplex
-from spiel_cfrplus.kernels.layouts import ROUNDING
+from spiel_cfrplus.kernels.layouts import RELATIVE_TIE_TOLERANCE
 from spiel_cfrplus.kernels.simplex import project_onto_simplices
 from spiel_cfrplus.regret_minimizers import ComposedCFR
 from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer
@@ -94,7 +94,7 @@ def cfr_with(minimizer: type[Smooth], game: SequenceFormGame, floor: float) -> C
     """
 
     def make(treeplex: Treeplex) -> ComposedCFR:
-        magnitudes = game.tie_tolerance[game.player_slices[treeplex.player]][1:] / ROUNDING
+        magnitudes = game.tie_tolerance[game.player_slices[treeplex.player]][1:] / RELATIVE_TIE_TOLERANCE
         return ComposedCFR(treeplex, minimizer(treeplex.num_actions, floor * np.where(magnitudes > 0, magnitudes, 1.0)))
 
     return make

@@ -13,22 +13,14 @@ only: there they stay the same doubles.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyspiel
 
-from spiel_cfrplus._utils.arrays import sealed
-from spiel_cfrplus._utils.warnings import warn
-
-if TYPE_CHECKING:
-    from spiel_cfrplus.game.game_tree import GameTree
-
 _TOLERANCE = 1e-6
 # Sums of probabilities that are computed, such as n times 1 / n, differ from 1 by less.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 # OpenSpiel has actions of 64 bits; negative ones stand for none.
 _MOST_ACTIONS = 2**63
 _INTEGERS = (int, np.integer)
@@ -64,7 +56,7 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
             f"{at(state)} the chance outcomes {outcomes} have the same action twice, so only the first of them can be played; "
             "give each outcome an action id of its own (in an .efg file, label the outcomes)"
         )
-    if not abs(total - 1) <= _TOLERANCE * max(1.0, len(outcomes) / 2) + _ROUNDING or min(probabilities) < 0:
+    if not abs(total - 1) <= _TOLERANCE * max(1.0, len(outcomes) / 2) + ROUNDING or min(probabilities) < 0:
         raise ValueError(
             f"{at(state)} the chance outcomes {outcomes} sum to {total} and are not a probability distribution; mend "
             "chance_outcomes() of the game"
@@ -82,40 +74,4 @@ def chance_probability(state: pyspiel.State, action: int) -> float:
     if action not in by_action:
         raise ValueError(f"{at(state)} chance has no outcome {action}, only {list(by_action)}")
     total = math.fsum(by_action.values())
-    return by_action[action] / (1.0 if abs(total - 1) <= _ROUNDING else total)
-
-
-def normalized(tree: GameTree) -> GameTree:
-    """The tree with chance probabilities that sum to 1 up to rounding; the tree itself if they do.
-
-    Warns:
-      UserWarning: some had to be normalized; names the first history.
-    """
-    children = 1 + np.flatnonzero(tree.actor[tree.parent[1:]] == int(pyspiel.PlayerId.CHANCE))
-    if len(children) == 0:
-        return tree
-    children = children[np.argsort(tree.parent[children], kind="stable")]
-    starts = np.flatnonzero(np.diff(tree.parent[children], prepend=-1))
-    probabilities = tree.chance_probability[children]
-    sums = np.add.reduceat(probabilities, starts)
-    stops = np.append(starts[1:], len(children))
-    for node in np.flatnonzero(np.abs(sums - 1) > _ROUNDING):  # `reduceat` rounds at every addition
-        sums[node] = math.fsum(probabilities[starts[node] : stops[node]])
-    sums[np.abs(sums - 1) <= _ROUNDING] = 1.0
-    off = np.flatnonzero(sums != 1)
-    if len(off) == 0:
-        return tree
-    first, total = list(tree.history_actions(int(tree.parent[children[starts[off[0]]]]))), float(sums[off[0]])
-    warn(
-        f"{tree.game}, history {first}: the chance probabilities sum to {total}; they were divided by their sum here"
-        f"{_at_others(len(off) - 1)}"
-    )
-    chance_probability = tree.chance_probability.copy()
-    chance_probability[children] = probabilities / np.repeat(sums, stops - starts)
-    return dataclasses.replace(tree, chance_probability=sealed(chance_probability))
-
-
-def _at_others(count: int) -> str:
-    if count == 0:
-        return ""
-    return " and at 1 other history" if count == 1 else f" and at {count} other histories"
+    return by_action[action] / (1.0 if abs(total - 1) <= ROUNDING else total)

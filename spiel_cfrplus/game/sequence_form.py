@@ -19,7 +19,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen, sealed
 from spiel_cfrplus._utils.validation import checked_player
-from spiel_cfrplus.game.chance import normalized
+from spiel_cfrplus.game.chance_normalization import normalized
 from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.game.recall import trace_sequences
@@ -36,7 +37,8 @@ from spiel_cfrplus.game.walk_cache import cached_tree
 from spiel_cfrplus.game.walk_limits import WalkLimits, memory_errors_name
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import tree as tree_kernels
-from spiel_cfrplus.solving.symmetry import Reduction, reduce_game
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -118,10 +120,15 @@ class SequenceFormGame(Immutable):
     def payoff_arrays(self) -> layouts.PayoffArrays:
         return group_payoffs(self.payoff_sequences, self.payoffs, [own.start for own in self.player_slices])
 
+    def derived(self, make: Callable[[SequenceFormGame], T]) -> T:
+        """`make(self)`, called once and kept as long as the game."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        return cast(T, self._derived[make])
+
     @functools.cached_property
-    def reduction(self) -> Reduction:
-        """A smaller game on which CFR plays the same."""
-        return reduce_game(self)
+    def _derived(self) -> dict[object, object]:
+        return {}
 
     @functools.cached_property
     def tie_tolerance(self) -> np.ndarray:

@@ -28,18 +28,15 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
+from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import layouts
 from spiel_cfrplus.kernels import parallel as parallel_kernels
 from spiel_cfrplus.kernels import tree as tree_kernels
-
-if TYPE_CHECKING:
-    from spiel_cfrplus.game.sequence_form import SequenceFormGame
-    from spiel_cfrplus.solving.symmetry import Reduction
+from spiel_cfrplus.solving.symmetry import Reduction
 
 # A subtree that can be cut further has at most one of so many equal shares of the work of a part; a group that stays together
 # half of a part. Smaller subtrees make parts more equal and keep more rows whole, at the price of larger top trees.

@@ -39,7 +39,7 @@ from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
 from spiel_cfrplus.solving.partition import Partition
 from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay, work_of_iteration
-from spiel_cfrplus.solving.symmetry import Reduction
+from spiel_cfrplus.solving.symmetry import Reduction, reduce_game
 from spiel_cfrplus.solving.warm_start import warm_start_state
 
 if TYPE_CHECKING:
@@ -434,10 +434,10 @@ def checked_reduction(game: SequenceFormGame, reduce: bool | str) -> Reduction |
       ValueError: `reduce` is neither True, False nor "auto".
     """
     if isinstance(reduce, bool | np.bool_):
-        return game.reduction if reduce else None
+        return reduce_game(game) if reduce else None
     if reduce != "auto":
         raise ValueError(f'reduce must be True, False or "auto", got {reduce!r}')
-    whole, reduction = work_of_iteration(game), game.reduction
+    whole, reduction = work_of_iteration(game), reduce_game(game)
     saves_time = whole >= _LEAST_WORK and work_of_iteration(reduction) <= 0.9 * whole
     return reduction if reduction.has_symmetry or saves_time else None
 

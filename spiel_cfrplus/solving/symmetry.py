@@ -27,7 +27,7 @@ and sorts the sequences twice.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
->>> reduction = compile_game(pyspiel.load_game("leduc_poker")).reduction
+>>> reduction = reduce_game(compile_game(pyspiel.load_game("leduc_poker")))
 >>> print(reduction)
 936 infostates to 288, 2186 sequences to 674, 4920 payoffs to 966
 """
@@ -36,17 +36,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
 from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
+from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import symmetry as symmetry_kernels
-
-if TYPE_CHECKING:
-    from spiel_cfrplus.game.sequence_form import SequenceFormGame
 
 # Gradients that differ by less, relative to the magnitudes summed in them, are equal.
 _ROUNDING = 2.0**-40
@@ -148,7 +146,11 @@ class _Form(NamedTuple):
 
 
 def reduce_game(game: SequenceFormGame) -> Reduction:
-    """Removes forced moves, then symmetry."""
+    """The game without forced moves and symmetry, computed once and kept with the game."""
+    return game.derived(_reduce)
+
+
+def _reduce(game: SequenceFormGame) -> Reduction:
     offsets = np.array([own.start for own in game.player_slices], np.int32)
     whole = _Form(game.treeplex_arrays, game.payoff_sequences + offsets, game.payoffs)
     free, to_free, _ = _merge(whole, *_without_forced_moves(whole.treeplexes))

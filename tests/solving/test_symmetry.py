@@ -18,7 +18,7 @@ from symmetric_games import BATTLESHIP, COMPARED, random_tree, twins
 
 from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, SequenceFormGame, Solver, StrategyProfile, compile_game
 from spiel_cfrplus.analysis.theory import THEOREM_6, TheoryChecks
-from spiel_cfrplus.solving.symmetry import Reduction
+from spiel_cfrplus.solving.symmetry import Reduction, reduce_game
 
 FOUR_SUITS = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=10 10,firstPlayer=1 1,numSuits=4,numRanks=3,numHoleCards=1,"
@@ -43,7 +43,7 @@ compared = pytest.mark.parametrize("name", COMPARED)
     ],
 )
 def test_known_sizes(name, infostates, most_payoffs):
-    reduction = compile_game(pyspiel.load_game(name)).reduction
+    reduction = reduce_game(compile_game(pyspiel.load_game(name)))
     assert reduction.num_payoffs <= most_payoffs
     if name == "tic_tac_toe":
         assert reduction.num_infostates <= infostates
@@ -53,15 +53,15 @@ def test_known_sizes(name, infostates, most_payoffs):
 
 def test_kuhn_poker_has_nothing_to_merge():
     game = compile_game(pyspiel.load_game("kuhn_poker"))
-    assert game.reduction.sequence_class.tolist() == list(range(game.num_sequences))
-    assert str(game.reduction) == "12 infostates to 12, 26 sequences to 26, 30 payoffs to 30"
+    assert reduce_game(game).sequence_class.tolist() == list(range(game.num_sequences))
+    assert str(reduce_game(game)) == "12 infostates to 12, 26 sequences to 26, 30 payoffs to 30"
 
 
 def test_half_of_the_infostates_of_liars_dice_are_forced():
     # After the highest bid there is only the call: that bid can follow each of the 2^11 sets of lower bids, for either player.
     game = compile_game(pyspiel.load_game("liars_dice(dice_sides=4)"))
     forced = [treeplex.num_actions == 1 for treeplex in game.treeplexes]
-    assert game.reduction.num_infostates <= game.num_infostates - np.concatenate(forced).sum() == game.num_infostates // 2
+    assert reduce_game(game).num_infostates <= game.num_infostates - np.concatenate(forced).sum() == game.num_infostates // 2
 
 
 # The partition, against the definition.
@@ -113,39 +113,40 @@ def naive_classes(game: SequenceFormGame) -> list[Hashable]:
 @pytest.mark.parametrize("name", [*COMPARED])
 def test_the_partition_is_the_coarsest(name):
     game = compile_game(COMPARED[name]())
-    expected, free = naive_classes(game), game.num_sequences - game.reduction.forced.sum()
+    expected, free = naive_classes(game), game.num_sequences - reduce_game(game).forced.sum()
     if free > 1_000 and len(set(expected)) > 0.99 * free:  # left as they are
-        assert game.reduction.num_sequences == free
+        assert reduce_game(game).num_sequences == free
         return
-    found = game.reduction.sequence_class.tolist()
+    found = reduce_game(game).sequence_class.tolist()
     # Equal partitions: each class of the one meets one class of the other.
-    assert len(set(zip(expected, found, strict=True))) == len(set(expected)) == len(set(found)) == game.reduction.num_sequences
+    sizes = {len(set(zip(expected, found, strict=True))), len(set(expected)), len(set(found))}
+    assert sizes == {reduce_game(game).num_sequences}
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 def test_the_unit_of_payoffs_makes_no_difference(unit):
     game = compile_game(games.scaled_game(GAMES["leduc_poker"](), unit))
-    assert str(game.reduction) == "936 infostates to 288, 2186 sequences to 674, 4920 payoffs to 966"
+    assert str(reduce_game(game)) == "936 infostates to 288, 2186 sequences to 674, 4920 payoffs to 966"
 
 
 @pytest.mark.parametrize(("change", "symmetric"), [(0.0, True), (1e-15, True), (1e-9, False)])
 def test_rounding_hides_no_symmetry_and_what_is_more_is_none(change, symmetric):
     tree = random_tree(3)
-    alone = compile_game(games.efg_game(tree)).reduction
-    both = compile_game(games.efg_game(twins(tree, lambda value: value * (1 + change)))).reduction
+    alone = reduce_game(compile_game(games.efg_game(tree)))
+    both = reduce_game(compile_game(games.efg_game(twins(tree, lambda value: value * (1 + change)))))
     assert (both.num_infostates == alone.num_infostates) is symmetric
 
 
 def test_the_report_names_what_was_merged():
     # Private and public cards of Leduc poker are told apart by their ranks alone: J, Q, K are 0 and 1, 2 and 3, 4 and 5.
-    reduction = compile_game(pyspiel.load_game("leduc_poker")).reduction
+    reduction = reduce_game(compile_game(pyspiel.load_game("leduc_poker")))
     for player in range(2):
         merged = reduction.merged_infostates(player)
         assert sum(map(len, merged)) + 288 // 2 - len(merged) == 936 // 2
         for keys in merged:
             ranks = [re.sub(r"(Private|Public): (\d)", lambda card: f"{card[1]}: {int(card[2]) // 2}", key) for key in keys]
             assert len(set(ranks)) == 1
-    assert compile_game(pyspiel.load_game("kuhn_poker")).reduction.merged_infostates(0) == []
+    assert reduce_game(compile_game(pyspiel.load_game("kuhn_poker"))).merged_infostates(0) == []
 
 
 # CFR plays the same.
@@ -169,7 +170,7 @@ def test_everything_that_is_learned_is_the_same(name, algorithm, alternating):
             np.testing.assert_allclose(ours.probabilities, theirs.probabilities, rtol=0, atol=1e-9)
         regrets = [solver.self_play.cumulative_regrets() / scale for solver in (reduced, whole)]
         np.testing.assert_allclose(*regrets, rtol=0, atol=1e-9)
-    free = ~game.reduction.forced
+    free = ~reduce_game(game).forced
     np.testing.assert_allclose(reduced.self_play.tie_tolerance()[free], whole.self_play.tie_tolerance()[free], rtol=1e-9)
     assert reduced.nash_conv() == pytest.approx(whole.nash_conv(), abs=1e-9 * scale)
 
@@ -226,10 +227,10 @@ def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
 
 def test_modes():
     leduc, kuhn = (compile_game(pyspiel.load_game(name)) for name in ("leduc_poker", "kuhn_poker"))
-    assert CFRSolver(leduc).reduction is CFRSolver(leduc, reduce=True).reduction is leduc.reduction
+    assert CFRSolver(leduc).reduction is CFRSolver(leduc, reduce=True).reduction is reduce_game(leduc)
     assert CFRSolver(leduc, reduce=False).reduction is None
     assert CFRSolver(kuhn).reduction is None
-    assert CFRSolver(kuhn, reduce=True).reduction is kuhn.reduction
+    assert CFRSolver(kuhn, reduce=True).reduction is reduce_game(kuhn)
     for nonsense in ("on", None, 2):
         with pytest.raises(ValueError, match='reduce must be True, False or "auto"'):
             CFRSolver(leduc, reduce=nonsense)
@@ -238,32 +239,32 @@ def test_modes():
 @pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker_3p", "sheriff", "biased_rock_paper_scissors"])
 def test_auto_leaves_a_game_without_symmetry_alone(name):
     game = compile_game(GAMES[name]())
-    assert isinstance(game.reduction, Reduction)
-    assert not game.reduction.has_symmetry
+    assert isinstance(reduce_game(game), Reduction)
+    assert not reduce_game(game).has_symmetry
     assert CFRSolver(game).reduction is None
 
 
 @pytest.mark.parametrize("name", ["goofspiel_3", "tiny_hanabi", "dark_hex_2", "liars_dice_3", "universal_poker"])
 def test_auto_merges_what_is_symmetric_in_small_games(name):
     game = compile_game(GAMES[name]())
-    assert game.reduction.has_symmetry
-    assert CFRSolver(game).reduction is game.reduction
+    assert reduce_game(game).has_symmetry
+    assert CFRSolver(game).reduction is reduce_game(game)
 
 
 def test_auto_leaves_a_small_game_with_forced_moves_only_alone():
     forced = Turn(1, "forced", {0: End([1, -1])})
     game = compile_game(games.efg_game(Turn(0, "free", {0: forced, 1: End([0, 0])})))
-    assert game.reduction.forced.any()
-    assert not game.reduction.has_symmetry
+    assert reduce_game(game).forced.any()
+    assert not reduce_game(game).has_symmetry
     assert CFRSolver(game).reduction is None
 
 
 def test_a_few_symmetries_in_a_large_game_do_not_slow_its_iterations():
     # Liar's dice with 5 sides has 5 x 1023 x 2 free sequences at least, of which some twenty can be merged.
     game = compile_game(pyspiel.load_game("liars_dice(dice_sides=5)"))
-    assert game.reduction.treeplex_arrays.uniform_policy is None
-    assert not game.reduction.has_symmetry
-    assert CFRSolver(game).reduction is game.reduction
+    assert reduce_game(game).treeplex_arrays.uniform_policy is None
+    assert not reduce_game(game).has_symmetry
+    assert CFRSolver(game).reduction is reduce_game(game)
 
 
 def _exact_nash_conv(payoffs: list[list[Decimal]], algorithm: str, iterations: int) -> Decimal:
@@ -381,7 +382,7 @@ def test_where_nothing_is_to_be_gained_infostates_are_told_apart_by_their_action
         )
 
     game = compile_game(games.efg_game(Chance([0.5, 0.5], [turn("two", 2), turn("three", 3)])))
-    assert (game.reduction.num_infostates, game.reduction.num_sequences) == (3, 5)
+    assert (reduce_game(game).num_infostates, reduce_game(game).num_sequences) == (3, 5)
     solver = CFRPlusSolver(game, reduce=True)
     solver.run(3)
     assert solver.current_profile().of_player(0).tolist() == pytest.approx([1, 1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3])
