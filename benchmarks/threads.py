@@ -30,8 +30,8 @@ from timing import print_table, seconds_of
 
 import spiel_cfrplus
 from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.partition import Partition
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.threads import Barrier, run_together
 
 GAMES = {

@@ -52,7 +52,8 @@ from spiel_cfrplus.policies.evaluation import evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.regret_minimizers.cfr import CFR
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.self_play import SelfPlay
 from spiel_cfrplus.solving.solvers import Solver
 
 # What float64 may do to averages over all iterations, relative to the magnitudes added up.

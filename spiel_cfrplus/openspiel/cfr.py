@@ -38,7 +38,7 @@ from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
 from spiel_cfrplus.policies.profile import TabularTable
 from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.solving.self_play import blocks
+from spiel_cfrplus.solving.compiled_self_play import blocks
 
 _NOT_SEQUENTIAL = (
     "CFR requires sequential games. If you're trying to run it on a simultaneous (or normal-form) game, please first transform "

@@ -38,8 +38,8 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatchingPlus,
 )
 from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay
 
 if TYPE_CHECKING:
     from spiel_cfrplus.solving.solvers import CompiledSolver, Solver

@@ -37,8 +37,9 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay, work_of_iteration
 from spiel_cfrplus.solving.partition import Partition
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay, work_of_iteration
+from spiel_cfrplus.solving.self_play import SelfPlay
 from spiel_cfrplus.solving.symmetry import Reduction, reduce_game
 from spiel_cfrplus.solving.warm_start import warm_start_state
 

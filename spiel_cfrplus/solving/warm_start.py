@@ -50,7 +50,7 @@ from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.kernels import layouts
 from spiel_cfrplus.kernels import tree as tree_kernels
 from spiel_cfrplus.policies.profile import StrategyProfile
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay, blocks
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay, blocks
 
 # T of the bound on the squares of regrets that a warm start meets; measured, see above.
 _ITERATIONS_IN_REGRETS = 0.1

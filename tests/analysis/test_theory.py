@@ -25,7 +25,8 @@ from spiel_cfrplus.analysis.theory import (
     TheoryViolationError,
 )
 from spiel_cfrplus.regret_minimizers import CFR, ComposedCFR, DiscountedRegretMatching, Hedge, RegretMatching
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.self_play import SelfPlay
 
 GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=%s))"
 NAMES = [

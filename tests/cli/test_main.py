@@ -651,7 +651,7 @@ plotting.plot_convergence = tell
 # All is forgotten after iteration 3, against Lemma 2.
 FORGET = """
 from spiel_cfrplus.cli import main as command_line
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 
 play = CompiledSelfPlay.run
 

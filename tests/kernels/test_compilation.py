@@ -454,8 +454,8 @@ def test_code_that_numba_cannot_store_works_and_one_line_says_so(cache, monkeypa
 def test_with_numbas_compiler_turned_off_nothing_is_compiled_or_written(tmp_path):
     script = """
 import pyspiel, spiel_cfrplus
-from spiel_cfrplus.solving import self_play
-self_play._LEAST_WORK_OF_TEAM = 0
+from spiel_cfrplus.solving import compiled_self_play
+compiled_self_play._LEAST_WORK_OF_TEAM = 0
 for threads in (1, 2):
     solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"), threads=threads)
     solver.run(10)

@@ -19,7 +19,7 @@ from repository import SCRIPTS
 from symmetric_games import COMPARED, RANDOM
 
 from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, compile_game
-from spiel_cfrplus.solving import self_play
+from spiel_cfrplus.solving import compiled_self_play
 from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.solvers import CompiledSolver
 
@@ -36,7 +36,7 @@ PLAYED = {
 @pytest.fixture(autouse=True)
 def teams_for_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise one thread would do the little work of these tests."""
-    monkeypatch.setattr(self_play, "_LEAST_WORK_OF_TEAM", 0)
+    monkeypatch.setattr(compiled_self_play, "_LEAST_WORK_OF_TEAM", 0)
 
 
 def assert_same(one: CompiledSolver, other: CompiledSolver) -> None:
@@ -211,7 +211,7 @@ def test_what_does_not_fit_is_not_restored():
 def test_an_interrupt_falls_between_two_iterations(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
     solver, undisturbed = CFRPlusSolver(game, threads=2), CFRPlusSolver(game)
-    monkeypatch.setattr(self_play, "_WORK_PER_CALL", 20 * self_play.work_of_iteration(solver.reduction))
+    monkeypatch.setattr(compiled_self_play, "_WORK_PER_CALL", 20 * compiled_self_play.work_of_iteration(solver.reduction))
     solver.run(1)  # compiles
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
@@ -286,7 +286,7 @@ def test_a_system_without_more_threads_leaves_the_solver_as_it_was(monkeypatch):
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
     monkeypatch.undo()  # of `teams_for_any_work`
-    monkeypatch.setattr(self_play, "run_together", None)
+    monkeypatch.setattr(compiled_self_play, "run_together", None)
     game = compile_game(GAMES["kuhn_poker"]())
     one, two = CFRSolver(game), CFRSolver(game, threads=2)
     for solver in (one, two):

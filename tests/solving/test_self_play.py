@@ -20,7 +20,8 @@ from spiel_cfrplus.regret_minimizers import (
     SimplexRegretMatching,
 )
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.self_play import CompiledSelfPlay, SelfPlay
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.self_play import SelfPlay
 
 KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
 LEDUC = compile_game(pyspiel.load_game("leduc_poker"))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game
 from spiel_cfrplus.kernels import cfr as cfr_kernels
-from spiel_cfrplus.solving import self_play
+from spiel_cfrplus.solving import compiled_self_play
 
 SOLVERS: dict[type[Solver], dict[str, Any]] = {
     CFRSolver: {"plus": False, "power": 0},
@@ -231,7 +231,7 @@ def test_long_runs_enter_compiled_code_in_pieces_and_an_interrupt_falls_between_
     game = compile_game(GAMES["kuhn_poker"]())
     undisturbed, disturbed = solver_type(game), solver_type(game)
     undisturbed.run(50)
-    monkeypatch.setattr(self_play, "_MOST_ITERATIONS_PER_CALL", 4)
+    monkeypatch.setattr(compiled_self_play, "_MOST_ITERATIONS_PER_CALL", 4)
     kernel = cfr_kernels.self_play
     pieces: list[int] = []
 
