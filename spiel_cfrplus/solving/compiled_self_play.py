@@ -1,6 +1,7 @@
 """Self-play in which all iterations happen in compiled code.
 
-`CompiledSelfPlay` lays out the arrays and makes the schedules for `kernels.cfr.self_play`, which is the loop of `self_play` for CFR.
+`CompiledSelfPlay` lays out the arrays and makes the schedules for `kernels.cfr.self_play`, which is the loop of `self_play` for
+CFR.
 """
 
 from __future__ import annotations
