@@ -1,1 +1,5 @@
 """What is measured along a run, and how it is shown."""
+
+from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
+
+__getattr__, __dir__ = modules_on_first_use(__name__, __path__)

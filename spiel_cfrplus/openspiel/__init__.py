@@ -1,13 +1,5 @@
 """Drop-in replacements for the CFR modules of `open_spiel.python.algorithms`: `cfr`, `discounted_cfr`, `cfr_br`."""
 
-import importlib
-from types import ModuleType
+from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
 
-_MODULES = ("cfr", "cfr_br", "discounted_cfr")
-
-
-def __getattr__(name: str) -> ModuleType:
-    """Imports a module when it is asked for."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.{name}")
+__getattr__, __dir__ = modules_on_first_use(__name__, __path__)

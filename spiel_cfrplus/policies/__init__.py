@@ -1,1 +1,5 @@
 """Policies of compiled games: made, read, evaluated, fixed."""
+
+from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
+
+__getattr__, __dir__ = modules_on_first_use(__name__, __path__)

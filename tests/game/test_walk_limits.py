@@ -130,7 +130,7 @@ def test_lack_of_memory_is_an_error_that_names_the_game_and_the_size(monkeypatch
         with pytest.raises(MemoryError, match=r"leduc_poker\(\), a solver of \d+ sequences and \d+ payoffs" + remedy):
             CFRPlusSolver(LEDUC)
     with monkeypatch.context() as patch:
-        patch.setattr("spiel_cfrplus.game.sequence_form.reduce_game", fail)
+        patch.setattr("spiel_cfrplus.solving.solvers.reduce_game", fail)
         with pytest.raises(MemoryError, match=r"leduc_poker\(\), a solver of \d+ sequences and \d+ payoffs" + remedy):
             CFRPlusSolver(LEDUC)
     assert np.isfinite(CFRPlusSolver(LEDUC).nash_conv())

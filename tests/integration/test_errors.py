@@ -36,6 +36,7 @@ from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.analysis.crosscheck import crosscheck
 from spiel_cfrplus.analysis.plotting import plot_convergence
 from spiel_cfrplus.analysis.theory import TheoryChecks
+from spiel_cfrplus.game import walk
 from spiel_cfrplus.openspiel import cfr as openspiel_cfr
 from spiel_cfrplus.openspiel import cfr_br, discounted_cfr
 from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching
@@ -108,10 +109,10 @@ def test_a_solver_refuses_with_the_game_the_reason_and_the_remedy(load_game, wor
 
 @pytest.mark.parametrize(("load_game", "words"), REFUSED_AT_ONCE)
 def test_what_a_type_tells_is_refused_before_the_walk(load_game, words, monkeypatch):
-    def walk(*arguments: object) -> None:
+    def refuse(*arguments: object) -> None:
         raise AssertionError("the tree was walked")
 
-    monkeypatch.setattr(walk, "TreeWalk", walk)
+    monkeypatch.setattr(walk, "TreeWalk", refuse)
     with pytest.raises(AssertionError, match="the tree was walked"):
         compile_game(GAMES["kuhn_poker"]())
     with pytest.raises(ValueError, match=mentions(*words)):

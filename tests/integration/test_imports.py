@@ -29,9 +29,10 @@ def test_import_alone_brings_nothing_but_the_package_and_what_python_has():
 
 
 def test_signals_are_handled_before_anything_is_imported_that_takes_long():
-    brought = imported_by("from spiel_cfrplus import _entry_point") - imported_by("")
+    brought = imported_by("from spiel_cfrplus.cli import entry_point") - imported_by("")
     assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {
         "spiel_cfrplus",
+        "spiel_cfrplus.cli",
         "spiel_cfrplus.cli.entry_point",
         "spiel_cfrplus.cli.stop_signals",
     }
@@ -96,13 +97,14 @@ def test_modules_come_when_they_are_used():
     """As the README writes them: `import spiel_cfrplus`, then `spiel_cfrplus.analysis.plotting.plot_convergence`."""
     run_python("""
 import sys, spiel_cfrplus
-assert {"plotting", "theory", "size_estimate", "openspiel"} <= set(dir(spiel_cfrplus))
+assert {"analysis", "game", "kernels", "openspiel", "policies", "regret_minimizers", "solving"} <= set(dir(spiel_cfrplus))
+assert {"plotting", "theory"} <= set(dir(spiel_cfrplus.analysis)) and "size_estimate" in dir(spiel_cfrplus.game)
 assert "spiel_cfrplus.analysis.plotting" not in sys.modules
 assert callable(spiel_cfrplus.analysis.plotting.plot_convergence)
 assert spiel_cfrplus.analysis.theory.TheoryChecks and spiel_cfrplus.analysis.convergence.convergence
 assert spiel_cfrplus.openspiel.cfr_br.CFRBRSolver
 assert spiel_cfrplus.CFRSolver is spiel_cfrplus.solving.solvers.CFRSolver
-assert not hasattr(spiel_cfrplus, "_kernel")
+assert not hasattr(spiel_cfrplus, "_kernel") and not hasattr(spiel_cfrplus.game, "theory")
 """)
 
 

@@ -1,10 +1,10 @@
 """Systems without what only POSIX has, such as Windows: nothing of it is needed to import the package or to run the command."""
 
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from repository import ROOT
 
 from spiel_cfrplus._utils import memory
 from spiel_cfrplus.game import parallel_walk
@@ -129,7 +129,6 @@ def test_memory_heeds_the_limits_of_containers(own, files, expected, monkeypatch
 
 def test_nothing_posix_is_imported_unguarded():
     """Modules that Windows lacks are imported where they are used, or in a try statement."""
-    package = pathlib.Path(memory.__file__).parent
-    for path in package.rglob("*.py"):
+    for path in (ROOT / "spiel_cfrplus").rglob("*.py"):
         for line in path.read_text().splitlines():
             assert line not in {f"import {name}" for name in ("resource", "fcntl", "pwd", "grp", "termios")}, path
