@@ -40,6 +40,12 @@ def saturated(values: npt.ArrayLike) -> np.ndarray:
     return np.clip(values, -LARGEST, LARGEST)
 
 
+def powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
+    """Iteration ** exponent, float64, infinite where that is too large."""
+    with np.errstate(over="ignore"):
+        return np.asarray(iterations, np.float64) ** exponent
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Immutable:
     """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""

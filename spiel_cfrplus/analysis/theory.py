@@ -41,6 +41,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,7 @@ from spiel_cfrplus.game.treeplex import EMPTY_SEQUENCE, Treeplex
 from spiel_cfrplus.policies.evaluation import evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.regret_minimizers.cfr import CFR
+from spiel_cfrplus.regret_minimizers.regret_matching import RegretMatchingRule
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
 from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.self_play import SelfPlay
@@ -429,7 +431,9 @@ def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: n
     """Why Lemma 2 and Theorems 5 and 6 do not speak of such updates, or nothing."""
     if any(not isinstance(minimizer, CFR | CompiledSelfPlay) for minimizer in _minimizers(session)):
         return "not all players are CFR with regret matching"
-    if any(getattr(minimizer, "prediction_weight", False) for minimizer in _minimizers(session)):
+    if any(not isinstance(minimizer.rule, RegretMatchingRule) for minimizer in _minimizers(session)):
+        return "not all players are CFR with regret matching"
+    if any(minimizer.rule.prediction_weight for minimizer in _minimizers(session)):
         return "predictive strategies are not matched to the stored values alone"
     if (_discounts(session, iterations)[..., 0] <= 0).any():
         return "positive regrets are discounted to zero"
@@ -438,10 +442,10 @@ def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: n
 
 def _discounts(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> np.ndarray:
     """The factors of all players who are CFR, float64 (n, T, 2)."""
-    rules = [minimizer.local_rule for minimizer in _minimizers(session) if isinstance(minimizer, CFR | CompiledSelfPlay)]
+    rules = [m.rule.discounts for m in _minimizers(session) if isinstance(m.rule, RegretMatchingRule)]
     return np.array([rule.discounts(iterations) for rule in rules])
 
 
-def _minimizers(session: SelfPlay | CompiledSelfPlay) -> Sequence[object]:
+def _minimizers(session: SelfPlay | CompiledSelfPlay) -> Sequence[Any]:
     """The players' minimizers; a compiled session is CFR for all of them."""
     return [session] if isinstance(session, CompiledSelfPlay) else session.minimizers

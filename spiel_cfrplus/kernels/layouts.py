@@ -38,6 +38,7 @@ class TreeplexArrays(NamedTuple):
     sequence_start: np.ndarray
     parent_sequence: np.ndarray
     uniform_policy: np.ndarray | None = None
+    copies: np.ndarray | None = None
 
 
 class PayoffArrays(NamedTuple):
@@ -61,23 +62,37 @@ class PayoffArrays(NamedTuple):
     entry_utility: np.ndarray
 
 
-class CFRState(NamedTuple):
-    """What CFR works with, float64 (S,) each but for the last.
+class PlayState(NamedTuple):
+    """What self-play works with, whatever the update: float64 (S,) each but for the last three.
 
     Attributes:
-      cumulative_regrets: the tables r or q of regret matching or regret matching+.
       policy: the behavioral strategy to play next; 1 at empty sequences.
-      reach: the current strategy in sequence form.
+      reach: the current strategy in sequence form; 1 at empty sequences.
       cumulative_policy: weighted sum of sequence-form strategies.
-      utility: scratch; after a player's update, its counterfactual values, or the predicted tables if it is predictive.
-      tie_tolerance: the regret that tie_tolerance may leave of none; None, another type, if it is to be taken as it is.
-      iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the tables.
+      values: scratch; the payoff gradient, which a player's update turns into its counterfactual values.
+      cumulative_utility: sum of the payoff gradients observed; None, for which kernels are compiled apart, if nobody asks.
+      cumulative_value: float64 (n,), sums over iterations of strategy . gradient; None with `cumulative_utility`.
+      iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the other arrays.
     """
 
-    cumulative_regrets: np.ndarray
     policy: np.ndarray
     reach: np.ndarray
     cumulative_policy: np.ndarray
-    utility: np.ndarray
-    tie_tolerance: np.ndarray | None
+    values: np.ndarray
+    cumulative_utility: np.ndarray | None
+    cumulative_value: np.ndarray | None
     iteration: np.ndarray
+
+
+class DecisionPoint(NamedTuple):
+    """Where a local rule is called.
+
+    Attributes:
+      infostate: its position in arrays (J,).
+      actions: a `range`, the positions of the infostate's actions in arrays (S,).
+      value: the expected value of the policy played here, policy . values, in game units.
+    """
+
+    infostate: int
+    actions: range
+    value: float

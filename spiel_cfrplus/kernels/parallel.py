@@ -1,9 +1,9 @@
 """The compiled parts of `partition`: what belongs together in a part, and the iterations with several threads."""
 
 from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
-from spiel_cfrplus.kernels.cfr import may_skip_unreached, update_regrets
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.passes import average_strategy, payoff_gradient, sequence_form
+from spiel_cfrplus.kernels.self_play import row_of_parameters, update_player
 
 
 @jit
@@ -35,11 +35,11 @@ def unite_subtrees(payoffs, infostate_of_entry, in_top_tree, above):
 
 
 @jit
-def update_block(treeplexes, state, block, predictive, factors, skip_unreached, weight):
-    """A block's `update_regrets`; before, its strategy is averaged if `weight` is not zero."""
+def update_block(treeplexes, state, block, functions, memory, parameters, skip_unreached, weight):
+    """A block's update; before, its strategy is averaged if `weight` is not zero."""
     if weight != 0.0:
         average_strategy(treeplexes, block, state, weight)
-    update_regrets(treeplexes, block, state, predictive, factors[0], factors[1], skip_unreached)
+    update_player(treeplexes, block, state, functions, memory, parameters, skip_unreached)
 
 
 @jit
@@ -59,11 +59,12 @@ def self_play_in_parts(
     barrier,
     member,
     num_members,
+    functions,
+    memory,
+    parameters,
+    steps,
     alternating,
-    predictive,
     first_iterate,
-    discounts,
-    weights,
 ):
     """What one thread of a team does of `self_play`; together they get the same doubles.
 
@@ -75,37 +76,40 @@ def self_play_in_parts(
       num_parts: of each player.
       barrier: int64, see `kernels.barrier`; not yet used.
       member, num_members: the number of this thread, and how many there are.
-      alternating, predictive, first_iterate, discounts, weights: see `self_play`.
+      functions, memory, parameters, steps, alternating, first_iterate: see `self_play`.
     """
     num_players = first_iterate.size
     together = 1 if alternating else num_players
     this_round, spins = 0, MOST_SPINS
-    for t in range(weights.size):
-        skip_unreached = may_skip_unreached(predictive, discounts, t)
+    for step in range(steps.weights.size):
+        weight, skip_unreached = steps.weights[step], steps.skip_unreached[step]
+        current = row_of_parameters(parameters, steps.parameters, step)
         for first in range(0, num_players, together):
             players = range(first, first + together)
             if arrive(barrier, num_members):
                 for player in players:
-                    payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), state.reach, state.utility)
+                    payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), state.reach, state.values)
                 let_go(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round, spins)
             for player in players:
-                before = weights[t] if first_iterate[player] == 0 else 0.0
+                before = weight if first_iterate[player] == 0 else 0.0
                 for part in range(1 + member, 1 + num_parts, num_members):
                     block = player * (num_parts + 1) + part
-                    payoff_gradient(treeplexes, payoffs, block, state.reach, state.utility)
-                    update_block(treeplexes, state, block, predictive, discounts[t], skip_unreached, before)
+                    payoff_gradient(treeplexes, payoffs, block, state.reach, state.values)
+                    update_block(treeplexes, state, block, functions, memory, current, skip_unreached, before)
             if arrive(barrier, num_members):
                 for player in players:
-                    before, after = (weights[t], 0.0) if first_iterate[player] == 0 else (0.0, weights[t])
-                    update_block(treeplexes, state, player * (num_parts + 1), predictive, discounts[t], skip_unreached, before)
+                    before, after = (weight, 0.0) if first_iterate[player] == 0 else (0.0, weight)
+                    update_block(
+                        treeplexes, state, player * (num_parts + 1), functions, memory, current, skip_unreached, before
+                    )
                     play_block(treeplexes, state, player * (num_parts + 1), after)
                 let_go(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round + 1, spins)
             this_round += 2
             for player in players:
-                after = 0.0 if first_iterate[player] == 0 else weights[t]
+                after = 0.0 if first_iterate[player] == 0 else weight
                 for part in range(1 + member, 1 + num_parts, num_members):
                     play_block(treeplexes, state, player * (num_parts + 1) + part, after)

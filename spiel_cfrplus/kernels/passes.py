@@ -70,6 +70,15 @@ def sequence_form(treeplexes, player, policy, reach):
 
 
 @jit
+def strategies_of_policy(treeplexes, policy, reach):
+    """The sequence-form strategies of all players, `reach`, from `policy`; both become 1 at empty sequences."""
+    for player in range(treeplexes.player_block.size - 1):
+        start, _ = player_sequences(treeplexes, player)
+        policy[start] = reach[start] = 1.0
+        sequence_form(treeplexes, player, policy, reach)
+
+
+@jit
 def mean_utility(policy, utility, start, stop):
     """What the policy earns at one infostate."""
     value = 0.0
@@ -93,7 +102,8 @@ def counterfactual_values(treeplexes, player, policy, utility):
 def best_response(treeplexes, player, utility, policy):
     """Bottom-up: the player's best pure policy against the gradient in `utility`, the first best action at ties.
 
-    `utility` is updated as by `update_regrets`, for the best response; so its empty sequence gains the best-response value.
+    `utility` is updated as by `counterfactual_values`, for the best response; so its empty sequence gains the best-response
+    value.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]

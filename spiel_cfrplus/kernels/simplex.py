@@ -7,23 +7,25 @@ vector.
 import numpy as np
 
 from spiel_cfrplus.kernels.compilation import jit
-from spiel_cfrplus.kernels.passes import match_regrets, mean_utility
+from spiel_cfrplus.kernels.layouts import DecisionPoint
+from spiel_cfrplus.kernels.passes import mean_utility
+from spiel_cfrplus.kernels.self_play import row_of_parameters
 
 
 @jit
-def match_simplices(starts, table, policy):
-    """`match_regrets` on every simplex."""
+def update_simplices(starts, values, policy, rule, memory, parameters, table, t):
+    """Calls a local rule on every simplex, with the parameters in the one row of `table`; `policy` becomes the next."""
+    parameters = row_of_parameters(parameters, table, 0)
     for p in range(starts.size - 1):
-        match_regrets(table, starts[p], starts[p + 1], policy)
-
-
-@jit
-def regrets_of_simplices(starts, policy, utility, regrets):
-    """The regret against each action: its utility less what the policy earned on its simplex."""
-    for p in range(starts.size - 1):
-        earned = mean_utility(policy, utility, starts[p], starts[p + 1])
-        for s in range(starts[p], starts[p + 1]):
-            regrets[s] = utility[s] - earned
+        start, stop = starts[p], starts[p + 1]
+        rule(
+            DecisionPoint(p, range(start, stop), mean_utility(policy, values, start, stop)),
+            values,
+            policy,
+            memory,
+            parameters,
+            t,
+        )
 
 
 @jit

@@ -37,7 +37,7 @@ from spiel_cfrplus.game.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
 from spiel_cfrplus.policies.profile import TabularTable
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.solving.compiled_self_play import blocks
 
 _NOT_SEQUENTIAL = (
@@ -295,7 +295,7 @@ class _CFRSolver(_CFRSolverBase):
     # Whether a strategy is multiplied by the weight after or before it is multiplied by the reach: it decides the last bit.
     _weigh_last: ClassVar[bool] = False
 
-    def _local_rule(self) -> LocalRule:
+    def _local_rule(self) -> DiscountSchedule:
         return RegretMatchingPlus() if self._regret_matching_plus else RegretMatching()
 
     def _weights(self, iterations: np.ndarray) -> np.ndarray:

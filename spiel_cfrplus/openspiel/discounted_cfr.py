@@ -18,7 +18,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus.openspiel import cfr
-from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, LocalRule
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountedRegretMatching, DiscountSchedule
 from spiel_cfrplus.solving.averaging import checked_weights
 
 
@@ -74,7 +74,7 @@ class _DCFRSolver(cfr._CFRSolver):
         self.beta = beta
         self.gamma = gamma
 
-    def _local_rule(self) -> LocalRule:
+    def _local_rule(self) -> DiscountSchedule:
         return _Discounting(self.alpha, -math.inf if self._regret_matching_plus else self.beta)
 
     def _weights(self, iterations: np.ndarray) -> np.ndarray:

@@ -1,16 +1,17 @@
 """Regret minimizers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, StaticStrategy
 from spiel_cfrplus.regret_minimizers.monitor import RegretMonitor
 from spiel_cfrplus.regret_minimizers.projections import project_onto_simplex, project_onto_treeplex
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
-    LocalRule,
+    DiscountSchedule,
     RegretMatching,
     RegretMatchingPlus,
 )
-from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
+from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexMinimizer, SimplexRegretMatching
 from spiel_cfrplus.regret_minimizers.treeplex_minimizers import (
     DilatedEntropyAscent,
     DilatedEuclideanAscent,
@@ -23,6 +24,7 @@ __all__ = [
     "ComposedCFR",
     "DilatedEntropyAscent",
     "DilatedEuclideanAscent",
+    "DiscountSchedule",
     "DiscountedRegretMatching",
     "Hedge",
     "LocalRule",
@@ -32,9 +34,11 @@ __all__ = [
     "RegretMatchingPlus",
     "RegretMinimizer",
     "RegretMonitor",
+    "SimplexMinimizer",
     "SimplexRegretMatching",
     "StaticStrategy",
     "TreeplexGradientAscent",
+    "local_rule",
     "project_onto_simplex",
     "project_onto_treeplex",
 ]

@@ -23,18 +23,12 @@ import numpy.typing as npt
 
 from spiel_cfrplus._utils.arrays import saturated
 from spiel_cfrplus.game.treeplex import Treeplex
-from spiel_cfrplus.kernels import cfr as cfr_kernels
-from spiel_cfrplus.kernels import layouts, passes
-from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_weight, regret_bound
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatchingPlus, checked_discounts
+from spiel_cfrplus.kernels import passes, self_play
+from spiel_cfrplus.regret_minimizers.compiled_rules import start_state
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule, RegretMatchingPlus, as_local_rule
 from spiel_cfrplus.regret_minimizers.simplex import checked_tie_tolerance
-
-
-def allocate_state(num_sequences: int, tie_tolerance: np.ndarray | None, num_players: int = 1) -> layouts.CFRState:
-    """Zeroed memory for `num_sequences` sequences of `num_players` players, with a copy of `tie_tolerance` if there is one."""
-    vectors = [np.zeros(num_sequences) for _ in range(len(layouts.CFRState._fields) - 2)]
-    own_tie_tolerance = None if tie_tolerance is None else tie_tolerance.copy()
-    return layouts.CFRState._make([*vectors, own_tie_tolerance, np.zeros(num_players, np.int64)])
 
 
 class CFR:
@@ -44,47 +38,48 @@ class CFR:
 
     Attributes:
       treeplex: the decision problem.
-      local_rule: regret matching or a relative of it.
-      prediction_weight: the weight of the prediction that the last utility comes again, 0 for none.
+      rule: what happens at each decision point.
     """
 
     def __init__(
         self,
         treeplex: Treeplex,
-        local_rule: LocalRule | None = None,
+        local_rule: LocalRule | DiscountSchedule | None = None,
         *,
-        prediction_weight: float = 0.0,
+        prediction_weight: float | None = None,
         tie_tolerance: npt.ArrayLike = 0.0,
     ):
         """Starts from the uniform strategy.
 
         Args:
           treeplex: the decision problem.
-          local_rule: regret matching+ by default.
-          prediction_weight: True if the last utility is predicted to come again, or a weight, see `SimplexRegretMatching`.
+          local_rule: regret matching+ by default; a `LocalRule`, or discounts of regret matching.
+          prediction_weight: the weight of the prediction that the last utility comes again, see `SimplexRegretMatching`; by
+            default that of the rule.
           tie_tolerance: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one
             number; see `SequenceFormGame.tie_tolerance`.
 
         Raises:
+          TypeError: it is no local rule, or one without the parameter `prediction_weight`.
           ValueError: `tie_tolerance` has another shape, or numbers that are negative or not finite; or `prediction_weight` is
-            no weight.
+            not between 0 and 1.
         """
         self.treeplex = treeplex
-        self.local_rule = RegretMatchingPlus() if local_rule is None else local_rule
-        self.prediction_weight = checked_weight(prediction_weight)
+        self.rule = as_local_rule(RegretMatchingPlus() if local_rule is None else local_rule, prediction_weight)
         self._tie_tolerance = checked_tie_tolerance(tie_tolerance, treeplex.num_sequences)
-        self._memory = allocate_state(treeplex.num_sequences, self._tie_tolerance)
-        cfr_kernels.strategies_from_regrets(treeplex.arrays, self._memory, self.prediction_weight or None)
+        self._functions = self.rule.functions
+        self._memory = self.rule.memory(treeplex.arrays, self._tie_tolerance.copy())
+        self._state = start_state(treeplex.arrays)
 
     @property
     def iteration(self) -> int:
         """Utilities observed."""
-        return int(self._memory.iteration[0])
+        return int(self._state.iteration[0])
 
     @property
     def cumulative_regrets(self) -> np.ndarray:
-        """A copy of the regret tables, float64 (S,)."""
-        return self._memory.cumulative_regrets.copy()
+        """A copy of the regret tables, float64 (S,); zeros if the rule keeps no array `regrets`."""
+        return self._memory.regrets.copy() if "regrets" in self.rule.per_action else np.zeros(self.treeplex.num_sequences)
 
     @property
     def tie_tolerance(self) -> np.ndarray:
@@ -93,12 +88,12 @@ class CFR:
 
     def current_policy(self) -> np.ndarray:
         """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
-        return self._memory.policy.copy()
+        return self._state.policy.copy()
 
     def next_strategy(self) -> np.ndarray:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
-        passes.sequence_form(self.treeplex.arrays, 0, self._memory.policy, self._memory.reach)
-        return self._memory.reach.copy()
+        passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
+        return self._state.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
         """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
@@ -106,14 +101,14 @@ class CFR:
         Numbers beyond 1e300 in magnitude count as 1e300.
 
         Raises:
-          ValueError: wrong shape or numbers that are not finite, or factors of the local rule that make no sense; nothing is
+          ValueError: wrong shape or numbers that are not finite, or parameters of the rule that make no sense; nothing is
             changed.
         """
         checked = saturated(self.treeplex.checked_utility(utility))
-        ((positive, negative),) = checked_discounts(self.local_rule, np.array([self.iteration + 1]))
-        self._memory.utility[:] = checked
-        cfr_kernels.update_regrets(
-            self.treeplex.arrays, 0, self._memory, self.prediction_weight or None, positive, negative, False
+        table = self.rule.parameter_table(np.array([self.iteration + 1]))
+        self._state.values[:] = checked
+        self_play.observe_utility(
+            self.treeplex.arrays, self._state, self._functions, self._memory, self.rule.empty_parameters(), table
         )
 
 

@@ -12,22 +12,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from spiel_cfrplus._utils.arrays import powers
 from spiel_cfrplus._utils.validation import checked_number
-from spiel_cfrplus.solving.averaging import powers
+from spiel_cfrplus.kernels import regret_matching as kernels
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
+from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 
 
-class LocalRule(Protocol):
+@runtime_checkable
+class DiscountSchedule(Protocol):
     """A member of the family above."""
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         """Positive and negative factor of each of `iterations` (1, 2, ...), float64 (T, 2)."""
 
 
-def checked_discounts(rule: LocalRule, iterations: np.ndarray) -> np.ndarray:
+def checked_discounts(rule: DiscountSchedule, iterations: np.ndarray) -> np.ndarray:
     """The factors of `rule`, float64 (T, 2).
 
     Raises:
@@ -92,3 +96,81 @@ class DiscountedRegretMatching:
 
     def _powers(self, iterations: np.ndarray, exponent: float) -> np.ndarray:
         return powers(iterations, exponent)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RegretMatchingRule(LocalRule):
+    """The family as a local rule, with or without prediction.
+
+    Attributes:
+      discounts: what tells the members apart.
+    """
+
+    discounts: DiscountSchedule = RegretMatching()
+
+    @classmethod
+    def of(cls, discounts: DiscountSchedule, prediction_weight: float = 0.0) -> RegretMatchingRule:
+        """The rule with these discounts, which predicts regrets with this weight.
+
+        Raises:
+          TypeError, ValueError: the weight is not a number between 0 and 1.
+        """
+        weight = checked_weight(prediction_weight)
+        return cls(
+            name=f"{'predictive ' if weight > 0 else ''}{discounts!r}",
+            function=kernels.predictive_regret_matching if weight > 0 else kernels.regret_matching,
+            parameters=(("prediction_weight", weight),) if weight > 0 else (),
+            per_action=("regrets", "predicted_regrets") if weight > 0 else ("regrets",),
+            scale_free=True,
+            weighs_actions=True,
+            discounts=discounts,
+        )
+
+    def with_prediction_weight(self, weight: float) -> RegretMatchingRule:
+        return RegretMatchingRule.of(self.discounts, weight)
+
+    @property
+    def prediction_weight(self) -> float:
+        """How much predicted regrets count, 0 if there are none."""
+        return float(dict(self.parameters).get("prediction_weight", 0.0))  # type: ignore[arg-type]
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        return ("positive_factor", "negative_factor", *super().parameter_names)
+
+    def parameter_table(self, iterations: np.ndarray) -> np.ndarray:
+        factors = checked_discounts(self.discounts, iterations)
+        if self.prediction_weight == 0:
+            return factors
+        return np.column_stack([factors, np.full(len(iterations), self.prediction_weight)])
+
+    def skips_unreached(self, table: np.ndarray) -> np.ndarray:
+        """Where nothing is predicted, positive regrets are not discounted, and negative ones either not or to zero.
+
+        That has to have happened to all of them before.
+        """
+        skips = np.zeros(len(table), bool)
+        if self.prediction_weight == 0:
+            positive, negative = table[1:].T
+            skips[1:] = (positive == 1) & (negative == table[:-1, 1]) & np.isin(negative, [0, 1])
+        return skips
+
+
+def as_local_rule(rule: Any, prediction_weight: float | None = None) -> LocalRule:
+    """What solvers accept as a local rule: a `LocalRule`, or a schedule of discounts for regret matching.
+
+    Args:
+      rule: the rule.
+      prediction_weight: the parameter of this name; the rule's own for None.
+
+    Raises:
+      TypeError: it is no rule, or has no such parameter.
+      ValueError: the weight is not between 0 and 1.
+    """
+    if isinstance(rule, LocalRule):
+        return rule if prediction_weight is None else rule.with_prediction_weight(prediction_weight)
+    if isinstance(rule, type) or not isinstance(rule, DiscountSchedule):
+        raise TypeError(
+            f"a local rule is a function with the decorator local_rule, or discounts of regret matching, got {rule!r}"
+        )
+    return RegretMatchingRule.of(rule, 0.0 if prediction_weight is None else prediction_weight)

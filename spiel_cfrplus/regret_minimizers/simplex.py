@@ -30,9 +30,16 @@ import numpy.typing as npt
 
 from spiel_cfrplus._utils.arrays import finite_vector, saturated
 from spiel_cfrplus.kernels import simplex as simplex_kernels
-from spiel_cfrplus.kernels.layouts import INDEX
-from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer, SteppingMinimizer, checked_weight
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, RegretMatching, checked_discounts
+from spiel_cfrplus.kernels.layouts import INDEX, TreeplexArrays
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
+from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
+from spiel_cfrplus.regret_minimizers.regret_matching import (
+    DiscountSchedule,
+    RegretMatching,
+    RegretMatchingRule,
+    as_local_rule,
+    checked_discounts,
+)
 
 
 class SimplexProduct:
@@ -53,6 +60,12 @@ class SimplexProduct:
     def dimension(self) -> int:
         """S."""
         return int(self.starts[-1])
+
+    @property
+    def arrays(self) -> TreeplexArrays:
+        """The simplices as decision points of one player, from which the sizes of a rule's arrays are known."""
+        num_simplices = len(self.num_actions)
+        return TreeplexArrays(np.array([0, num_simplices], INDEX), self.starts, np.zeros(num_simplices, INDEX))
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """From one number per simplex (P,) to one per action (S,)."""
@@ -81,7 +94,60 @@ class SimplexProduct:
         return finite_vector(utility, self.dimension)
 
 
-class SimplexRegretMatching(PredictiveMinimizer):
+class SimplexMinimizer:
+    """A local rule on the simplex, or on several simplices side by side.
+
+    Attributes:
+      rule: the rule.
+      iteration: utilities observed.
+    """
+
+    def __init__(self, num_actions: int | Sequence[int] | np.ndarray, rule: LocalRule, tie_tolerance: npt.ArrayLike = 0.0):
+        """Starts uniform.
+
+        Args:
+          num_actions: k, or one for each of several simplices.
+          rule: made by `local_rule`.
+          tie_tolerance: given to the rule, one number, or one for each action (S,), the same on each simplex; see
+            `SequenceFormGame.tie_tolerance`.
+
+        Raises:
+          TypeError: it is no rule.
+          ValueError: `tie_tolerance` is negative, not finite, or has another shape.
+        """
+        self._simplices = SimplexProduct(num_actions)
+        self.rule = as_local_rule(rule)
+        self.tie_tolerance = checked_tie_tolerance(tie_tolerance, self._simplices.dimension)
+        self.iteration = 0
+        self._functions = self.rule.functions
+        self._memory = self.rule.memory(self._simplices.arrays, self.tie_tolerance.copy())
+        self._strategy = self._simplices.spread(1 / self._simplices.num_actions)
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, float64 (S,), the caller's to keep."""
+        return self._strategy.copy()
+
+    def observe_utility(self, utility: npt.ArrayLike) -> None:
+        """Takes the utility of each action, float64 (S,). Numbers beyond 1e300 in magnitude count as 1e300.
+
+        Raises:
+          ValueError: wrong shape or numbers that are not finite, or parameters of the rule that make no sense; nothing is
+            changed.
+        """
+        self._observe(saturated(self._simplices.checked_utility(utility)))
+
+    def _observe(self, utility: np.ndarray) -> None:
+        t = self.iteration + 1
+        table = self.rule.parameter_table(np.array([t]))
+        parameters = self.rule.empty_parameters()
+        rule = self._functions.rule
+        simplex_kernels.update_simplices(
+            self._simplices.starts, utility, self._strategy, rule, self._memory, parameters, table, t
+        )
+        self.iteration = t
+
+
+class SimplexRegretMatching(SimplexMinimizer):
     """Regret matching and its relatives, as `rule` has it.
 
     The predictive forms are predictive regret matching (Farina, Kroer, Sandholm 2021, Algorithms 1 and 2): the table that is
@@ -100,14 +166,15 @@ class SimplexRegretMatching(PredictiveMinimizer):
     is paid once more.) Two actions can attain it, so that rounding may exceed it by a last digit.
 
     Attributes:
-      rule: the rule.
-      cumulative_regrets: the table, float64 (k,).
+      discounts: what tells the members of the family apart.
     """
+
+    rule: RegretMatchingRule
 
     def __init__(
         self,
         num_actions: int | Sequence[int] | np.ndarray,
-        rule: LocalRule | None = None,
+        rule: DiscountSchedule | None = None,
         *,
         prediction_weight: float = 0.0,
         tie_tolerance: npt.ArrayLike = 0.0,
@@ -115,55 +182,42 @@ class SimplexRegretMatching(PredictiveMinimizer):
         """Starts uniform.
 
         Args:
-          num_actions: k, or one for each of several simplices.
+          num_actions, tie_tolerance: as for `SimplexMinimizer`.
           rule: regret matching by default.
-          prediction_weight: see the module `minimizer`; or the weight of predicted regrets.
-          tie_tolerance: regrets within this are none, one number, or one for each action (S,), the same on each simplex; see
-            `SequenceFormGame.tie_tolerance`.
+          prediction_weight: of the regrets that are predicted to come again, between 0 and 1.
 
         Raises:
-          ValueError: `tie_tolerance` is negative, not finite, or has another shape; or `prediction_weight` is no weight.
+          TypeError: `rule` has no discounts.
+          ValueError: as for `SimplexMinimizer`, or `prediction_weight` is not between 0 and 1.
         """
-        self._weight = checked_weight(prediction_weight)
-        self._simplices = SimplexProduct(num_actions)
-        self.rule = RegretMatching() if rule is None else rule
-        self.tie_tolerance = checked_tie_tolerance(tie_tolerance, self._simplices.dimension)
-        self.cumulative_regrets = np.zeros(self._simplices.dimension)
+        self.discounts = RegretMatching() if rule is None else rule
+        super().__init__(num_actions, RegretMatchingRule.of(self.discounts, prediction_weight), tie_tolerance)
         self._predicted_regrets = np.zeros(self._simplices.dimension)
         # The account of the bound: sqrt(P_T), d_T sqrt(P_T), the sum over t < T, and the term for t = T.
         self._root, self._discounted_root, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
-        super().__init__(self._simplices, prediction_weight > 0)
+
+    @property
+    def cumulative_regrets(self) -> np.ndarray:
+        """A copy of the table, float64 (S,)."""
+        return self._memory.regrets.copy()
 
     @property
     def regret_bound(self) -> float:
         return float((self._root + self._paid).sum())
 
-    def _learn(self, utility: np.ndarray) -> None:
-        regrets = self._regrets(utility)
-        ((positive, negative),) = checked_discounts(self.rule, np.array([self.iteration + 1]))
-        table = saturated(self.cumulative_regrets + regrets)
-        table[np.abs(table) <= np.minimum(self.tie_tolerance, np.abs(regrets))] = 0.0
-        self.cumulative_regrets = table * np.where(table > 0, positive, negative) + 0.0
+    def _observe(self, utility: np.ndarray) -> None:
+        strategy = self._strategy.copy()
+        super()._observe(utility)
+        # After 1e8 utilities of 1e300 the table would leave the range of a float64.
+        self._memory.regrets[:] = saturated(self._memory.regrets)
+        regrets = utility - self._simplices.spread(self._simplices.sum(strategy * utility))
+        ((positive, negative),) = checked_discounts(self.discounts, np.array([self.iteration]))
         self._paid = self._paid + self._due
         self._root = np.hypot(self._discounted_root, self._simplices.norm(regrets - self._predicted_regrets))
         self._discounted_root = positive * self._root
         bounded = min(positive, negative) >= 0 and max(positive, negative) <= 1
         self._due = (1 - positive) * self._root if bounded else np.full(len(self._root), math.inf)
-
-    def _choose(self) -> np.ndarray:
-        if self.prediction_weight and self.iteration:
-            self._predicted_regrets = self._weight * self._regrets(self._prediction)
-        strategy = np.empty(self._simplices.dimension)
-        table = self.cumulative_regrets + self._predicted_regrets
-        table[np.abs(table) <= np.minimum(self.tie_tolerance, np.abs(self._predicted_regrets))] = 0.0
-        simplex_kernels.match_simplices(self._simplices.starts, table, strategy)
-        return strategy
-
-    def _regrets(self, utility: np.ndarray) -> np.ndarray:
-        # Summed as in compiled CFR, so that CFR composed of these gives its doubles.
-        regrets = np.empty(self._simplices.dimension)
-        simplex_kernels.regrets_of_simplices(self._simplices.starts, self._strategy, utility, regrets)
-        return regrets
+        self._predicted_regrets = self.rule.prediction_weight * regrets
 
 
 class Hedge(SteppingMinimizer):

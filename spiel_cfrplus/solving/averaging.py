@@ -29,6 +29,7 @@ import math
 
 import numpy as np
 
+from spiel_cfrplus._utils.arrays import powers
 from spiel_cfrplus._utils.validation import checked_count, checked_number
 from spiel_cfrplus.kernels.layouts import INDEX
 
@@ -36,12 +37,6 @@ CONVENTIONS = ("paper", "openspiel")
 
 # Sums of millions of numbers of this size still fit a float64.
 _LARGEST_WEIGHT = 1e300
-
-
-def powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
-    """Iteration ** exponent, float64, infinite where that is too large."""
-    with np.errstate(over="ignore"):
-        return np.asarray(iterations, np.float64) ** exponent
 
 
 def checked_weights(weights: np.ndarray, iterations: np.ndarray) -> np.ndarray:

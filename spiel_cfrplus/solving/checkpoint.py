@@ -31,11 +31,13 @@ from spiel_cfrplus.game.checks import names_of_files
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.trial import fault_of
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES, WalkLimits
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
-    LocalRule,
+    DiscountSchedule,
     RegretMatching,
     RegretMatchingPlus,
+    RegretMatchingRule,
 )
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
@@ -44,7 +46,7 @@ from spiel_cfrplus.solving.curve import NO_ROWS, Curve
 if TYPE_CHECKING:
     from spiel_cfrplus.solving.solvers import CompiledSolver, Solver
 
-FORMAT = 4
+FORMAT = 5
 # What `save` writes into the options, by type.
 _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("format", "num_histories"), int),
@@ -55,8 +57,8 @@ _OPTIONS: dict[str, type] = {
 }
 # What `load` gives to a solver with its game.
 _CONSTRUCTOR_OPTIONS = ("alternating", "averaging", "local_rule", "reduce", "exact_ties", "threads")
-_ARRAYS = {"cumulative_regrets", "cumulative_policy", "iteration", "rows"}
-_ARRAYS_OF_SOME = {"utility"}
+_ARRAYS = {"policy", "regrets", "cumulative_policy", "iteration", "rows"}
+_ARRAYS_OF_SOME = {"predicted_regrets"}
 # Iterations are exact as float64 up to here; the fastest game takes decades to get there.
 _MOST_ITERATIONS = 2**53
 # More players than any game of OpenSpiel has.
@@ -64,7 +66,7 @@ _MOST_PLAYERS = 1000
 # Longer or deeper strings are not given to OpenSpiel, which takes memory and time without bound for them.
 _LONGEST_GAME_STRING = 4096
 _DEEPEST_GAME_STRING = 8
-_RULES: dict[str, Callable[..., LocalRule]] = {
+_RULES: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
 }
 
@@ -90,7 +92,7 @@ def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -
         "reduced": session.reduction is not None,
         "exact_ties": session.exact_ties,
         "averaging": dataclasses.asdict(solver.averaging),
-        "local_rule": _described(session.local_rule),
+        "local_rule": _described(_discounts(session.rule)),
         "game": str(solver.game.tree.game),
         "description": _printable(solver.game.description),
         "num_histories": solver.game.tree.num_histories,
@@ -115,8 +117,8 @@ def check_can_save(solver: Solver) -> CompiledSelfPlay:
         raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; {remedy}")
     if type(solver.averaging) is not Averaging:
         raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
-    rule = solver.self_play.local_rule
-    if type(rule) not in _RULES.values():
+    rule = solver.self_play.rule
+    if not isinstance(rule, RegretMatchingRule) or type(rule.discounts) not in _RULES.values():
         raise TypeError(f"cannot save {rule!r}; only {', '.join(_RULES)} can be restored")
     check_constructor(type(solver))
     return solver.self_play
@@ -264,7 +266,7 @@ def _not_a_checkpoint(path: str | os.PathLike[str], reason: object) -> str:
     return f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({reason})"
 
 
-def local_rule(options: dict[str, Any]) -> LocalRule:
+def local_rule(options: dict[str, Any]) -> DiscountSchedule:
     """The rule that the options of a checkpoint tell of."""
     parameters = dict(options["local_rule"])
     return _RULES[parameters.pop("kind")](**parameters)
@@ -288,7 +290,12 @@ def _check_options(options: dict[str, Any]) -> None:
         raise DamagedError("names with characters that cannot be printed")
 
 
-def _described(rule: LocalRule) -> dict[str, Any]:
+def _discounts(rule: CompiledRule) -> DiscountSchedule:
+    assert isinstance(rule, RegretMatchingRule)
+    return rule.discounts
+
+
+def _described(rule: DiscountSchedule) -> dict[str, Any]:
     return {"kind": type(rule).__name__, **vars(rule)}
 
 

@@ -1,7 +1,6 @@
 """Self-play in which all iterations happen in compiled code.
 
-`CompiledSelfPlay` lays out the arrays and makes the schedules for `kernels.cfr.self_play`, which is the loop of `self_play` for
-CFR.
+`CompiledSelfPlay` lays out the arrays and makes the schedules for `kernels.self_play`, the loop that receives its rule.
 """
 
 from __future__ import annotations
@@ -14,12 +13,9 @@ import numpy as np
 
 from spiel_cfrplus._utils.validation import checked_positive
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
-from spiel_cfrplus.kernels import cfr as cfr_kernels
-from spiel_cfrplus.kernels import parallel as parallel_kernels
-from spiel_cfrplus.kernels import passes
-from spiel_cfrplus.regret_minimizers.cfr import allocate_state
-from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
-from spiel_cfrplus.regret_minimizers.regret_matching import LocalRule, checked_discounts
+from spiel_cfrplus.kernels import parallel, passes, self_play
+from spiel_cfrplus.kernels.layouts import PayoffArrays, TreeplexArrays
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, start_state
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.symmetry import Reduction
@@ -52,49 +48,73 @@ def work_of_iteration(played: SequenceFormGame | Reduction) -> int:
 
 
 class CompiledSelfPlay:
-    """The setup with one rule of the regret-matching family at all decision points of all players, compiled.
+    """Self-play of players who all learn by one compiled rule.
 
     With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.tie_tolerance` are zero, so that exact ties
     of actions stay ties.
 
     Attributes:
       game: the compiled game.
-      local_rule, averaging, alternating, prediction_weight, exact_ties: how it is played.
+      rule: what happens to a player's memory and policy in an update.
+      averaging, alternating, exact_ties: how it is played.
       threads: how many play it.
       reduction: what is iterated on instead of the whole game, or None.
       partition: how that is divided among threads, or None.
-      state: everything that iterations change, over the sequences of the partition or of the reduction if there is one.
+      state, memory: everything that iterations change, over the sequences of the partition or of the reduction if there is one.
     """
 
     def __init__(
         self,
         game: SequenceFormGame,
-        local_rule: LocalRule,
+        rule: CompiledRule,
         averaging: Averaging,
         alternating: bool,
-        prediction_weight: float = 0.0,
         exact_ties: bool = True,
         reduction: Reduction | None = None,
         threads: int = 1,
+        records_utilities: bool = False,
     ):
+        """Lays out the arrays; nothing is played.
+
+        Args:
+          game, rule, averaging, alternating, exact_ties, reduction, threads: see above.
+          records_utilities: whether the utilities are summed, for `regrets` and `cce_gap`.
+
+        Raises:
+          ValueError: the rule cannot be used with a reduction or with threads, or utilities cannot be recorded with these.
+        """
         self.game = game
-        self.reduction = reduction
-        self.local_rule = local_rule
+        self.rule = rule
         self.averaging = averaging
         self.alternating = alternating
-        self.prediction_weight = checked_weight(prediction_weight)
         self.exact_ties = exact_ties
+        self.reduction = reduction
         self.threads = checked_positive(threads, "threads")
+        self.records_utilities = records_utilities
         self._played = game if reduction is None else reduction
         self.partition = partition_game(self._played, self.threads) if self.threads > 1 else None
-        self._arrays = self._played if self.partition is None else self.partition
-        treeplexes = self._arrays.treeplex_arrays
-        num_sequences = int(treeplexes.sequence_start[-1])
-        tie_tolerance = np.zeros(num_sequences) if exact_ties else None
-        self.state = allocate_state(num_sequences, tie_tolerance, len(treeplexes.player_block) - 1)
+        self._treeplexes, self._payoffs = self._arrays()
+        size = int(self._treeplexes.sequence_start[-1])
+        self._functions, self._parameters = rule.functions, rule.empty_parameters()
+        self.memory = rule.memory(self._treeplexes, np.zeros(size) if exact_ties else None)
+        self.state = start_state(self._treeplexes, rule.initial_arrays(self._treeplexes).get("policy"), records_utilities)
         if exact_ties:
             self._write({"tie_tolerance": self._played.tie_tolerance})
-        self._recall_strategies()
+
+    def _arrays(self) -> tuple[TreeplexArrays, PayoffArrays]:
+        """What kernels iterate on."""
+        arrays = self._played if self.partition is None else self.partition
+        treeplexes = arrays.treeplex_arrays
+        if self.reduction is not None and not getattr(self.rule, "scale_free", False):
+            copies = np.ones(len(treeplexes.parent_sequence))
+            copies[self._infostates] = self.reduction.infostate_copies
+            treeplexes = treeplexes._replace(copies=copies)
+        return treeplexes, arrays.payoff_arrays
+
+    @property
+    def _infostates(self) -> np.ndarray | slice:
+        """Where the infostates of what is played stand in arrays (J,)."""
+        return slice(None) if self.partition is None else self.partition.infostate_number
 
     @property
     def iteration(self) -> int:
@@ -104,70 +124,84 @@ class CompiledSelfPlay:
     def run(self, num_iterations: int) -> None:
         """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
-            how = (
-                self.alternating,
-                self.prediction_weight or None,
-                self.averaging.first_iterate(self.game.num_players, self.alternating),
-                checked_discounts(self.local_rule, iterations),
-                self.averaging.weights(iterations),
-            )
-            if self.partition is None:
-                cfr_kernels.self_play(self._arrays.treeplex_arrays, self._arrays.payoff_arrays, self.state, *how)
-            else:
-                self._run_in_parts(self.partition, how, len(iterations) * work_of_iteration(self._played))
+            table = self.rule.parameter_table(iterations)
+            steps = self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
+            self._play(steps)
 
-    def _run_in_parts(self, partition: Partition, how: tuple[Any, ...], work: int) -> None:
+    def _play(self, steps: self_play.Steps) -> None:
+        arguments = (self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())
+        if self.partition is None:
+            self_play.self_play(self._treeplexes, self._payoffs, self.state, *arguments)
+        else:
+            self._play_in_parts(self.partition, steps)
+
+    def _first_iterate(self) -> np.ndarray:
+        return self.averaging.first_iterate(self.game.num_players, self.alternating)
+
+    def _play_in_parts(self, partition: Partition, steps: self_play.Steps) -> None:
         """Has threads do what is not too little work, in steps, for that; one thread gets the same doubles."""
-        *options, discounts, weights = how
 
-        def run_member(member: int, barrier: np.ndarray, num_members: int, discounts: np.ndarray, weights: np.ndarray) -> None:
-            parallel_kernels.self_play_in_parts(
-                partition.treeplex_arrays,
-                partition.payoff_arrays,
+        def run_member(member: int, barrier: np.ndarray, num_members: int, steps: self_play.Steps) -> None:
+            parallel.self_play_in_parts(
+                self._treeplexes,
+                self._payoffs,
                 self.state,
                 partition.num_parts,
                 barrier,
                 member,
                 num_members,
-                *options,
-                discounts,
-                weights,
+                self._functions,
+                self.memory,
+                self._parameters,
+                steps,
+                self.alternating,
+                self._first_iterate(),
             )
 
+        work = len(steps.weights) * work_of_iteration(self._played)
         # Where Numba compiles nothing, there are no atomic operations for a barrier.
         if work < _LEAST_WORK_OF_TEAM or vars(numba.config)["DISABLE_JIT"]:
-            run_member(0, Barrier(0).values, 1, discounts, weights)
+            run_member(0, Barrier(0).values, 1, steps)
         else:
-            run_member(0, Barrier(0).values, 1, discounts[:0], weights[:0])  # compiles
-            run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, discounts, weights))
+            run_member(0, Barrier(0).values, 1, self_play.Steps(*(array[:0] for array in steps)))  # compiles
+            run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, steps))
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The arrays of `state` from which another session of the same game can go on, whatever threads it has.
+        """The arrays from which another session of the same game can go on, whatever threads it has.
 
         They may be the session's own, not copies.
         """
-        names = ["cumulative_regrets", "cumulative_policy", "iteration", *(["utility"] if self.prediction_weight else [])]
+        names = ["policy", "cumulative_policy", "iteration", *self.rule.kept]
+        if self.records_utilities:
+            names += ["cumulative_utility", "cumulative_value"]
         return {name: self._read(name) for name in names}
 
+    def _array(self, name: str) -> np.ndarray:
+        return getattr(self.memory if hasattr(self.memory, name) else self.state, name)
+
     def _read(self, name: str) -> np.ndarray:
-        """An array of `state` as it is without a partition."""
-        values = getattr(self.state, name)
+        """An array of the state or the memory as it is without a partition."""
+        values = self._array(name)
         if self.partition is None:
             return values
-        return values[self.partition.top_trees if name == "iteration" else self.partition.number]
+        if name == "iteration":
+            return values[self.partition.top_trees]
+        return values[self.partition.infostate_number if name in self.rule.per_infostate else self.partition.number]
 
     def _write(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Sets arrays of `state` to what `_read` would give."""
+        """Sets arrays of the state and the memory to what `_read` would give."""
         for name, values in saved.items():
             if self.partition is None:
-                getattr(self.state, name)[:] = values
+                self._array(name)[:] = values
             elif name == "iteration":
                 self.state.iteration[:] = np.repeat(values, self.partition.num_parts + 1)
+            elif name in self.rule.per_infostate:
+                self._array(name)[self.partition.infostate_number] = values
             else:
-                getattr(self.state, name)[self.partition.number] = values
+                self._array(name)[self.partition.number] = values
 
     def load_state_dict(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `state_dict` gave in another session of the same game; the current strategies follow from it.
+        """Takes over what `state_dict` gave in another session of the same game and rule.
 
         Raises:
           ValueError: other arrays than `state_dict` gives, or of other shapes.
@@ -179,19 +213,24 @@ class CompiledSelfPlay:
             if values.shape != mine[name].shape:
                 raise ValueError(f"{name} has shape {values.shape}, expected {mine[name].shape}")
         self._write(saved)
-        self._recall_strategies()
-
-    def _recall_strategies(self) -> None:
-        cfr_kernels.strategies_from_regrets(self._arrays.treeplex_arrays, self.state, self.prediction_weight or None)
+        passes.strategies_of_policy(self._treeplexes, self.state.policy, self.state.reach)
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
         """The same session without iterations and without reduction."""
-        how = (self.local_rule, self.averaging, self.alternating, self.prediction_weight, self.exact_ties)
-        return CompiledSelfPlay(self.game, *how, threads=self.threads)
+        how = (self.rule, self.averaging, self.alternating, self.exact_ties)
+        return type(self)(self.game, *how, threads=self.threads, records_utilities=self.records_utilities)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        how = (self.local_rule, self.averaging, self.alternating, self.prediction_weight, self.exact_ties)
-        return _resume, ((self.game, *how, self.reduction, self.threads), self.state_dict())
+        how = (
+            self.rule,
+            self.averaging,
+            self.alternating,
+            self.exact_ties,
+            self.reduction,
+            self.threads,
+            self.records_utilities,
+        )
+        return _resume, (type(self), (self.game, *how), self.state_dict())
 
     def current_policy(self) -> np.ndarray:
         """The current behavioral policies of all players, float64 (S,)."""
@@ -199,8 +238,10 @@ class CompiledSelfPlay:
         return policy.copy() if self.reduction is None else self.reduction.policy(policy)
 
     def cumulative_regrets(self) -> np.ndarray:
-        """The regret tables of all players, float64 (S,), in game units."""
-        regrets = self._read("cumulative_regrets")
+        """The regret tables of all players, float64 (S,), in game units; zeros if the rule keeps no array `regrets`."""
+        if "regrets" not in self.rule.per_action:
+            return np.zeros(self.game.num_sequences)
+        regrets = self._read("regrets")
         return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
 
     def tie_tolerance(self) -> np.ndarray:
@@ -219,8 +260,54 @@ class CompiledSelfPlay:
             passes.match_all_regrets(self.game.treeplex_arrays, player, sums, policy)
         return policy
 
+    def regrets(self) -> np.ndarray:
+        """Every player's external regret, float64 (n,), in game units; with `records_utilities`.
 
-def _resume(options: tuple[Any, ...], saved: Mapping[str, np.ndarray]) -> CompiledSelfPlay:
-    session = CompiledSelfPlay(*options)
+        Raises:
+          ValueError: without.
+        """
+        if self.state.cumulative_utility is None or self.state.cumulative_value is None:
+            raise ValueError("the utilities were not recorded")
+        pairs = zip(self.game.treeplexes, self.game.player_slices, strict=True)
+        best = [treeplex.best_value(self.state.cumulative_utility[own]) for treeplex, own in pairs]
+        return np.array(best) - self.state.cumulative_value
+
+    @property
+    def plays_together(self) -> bool:
+        """Whether there have been iterations in which the utilities of all players were those of one strategy profile."""
+        return self.records_utilities and self.iteration > 0 and not self.alternating
+
+    def cce_gap(self) -> float:
+        """See `SelfPlay.cce_gap`.
+
+        Raises:
+          ValueError: no iterations yet, or alternating updates, or the utilities were not recorded.
+        """
+        if not self.plays_together:
+            raise ValueError("the empirical distribution of play needs iterations with simultaneous updates")
+        return max(0.0, float(self.regrets().max()) / self.iteration)
+
+
+class CompiledBestResponsePlay(CompiledSelfPlay):
+    """Both players learn against best responses to their own strategies: CFR-BR, see `best_response_play`; updates do not
+    meet."""
+
+    def _play(self, steps: self_play.Steps) -> None:
+        size = int(self._treeplexes.sequence_start[-1])
+        self_play.play_against_best_responses(
+            self._treeplexes,
+            self._payoffs,
+            self.state,
+            np.ones(size),
+            np.ones(size),
+            self._functions,
+            self.memory,
+            self._parameters,
+            steps,
+        )
+
+
+def _resume(kind: type[CompiledSelfPlay], options: tuple[Any, ...], saved: Mapping[str, np.ndarray]) -> CompiledSelfPlay:
+    session = kind(*options)
     session.load_state_dict(saved)
     return session

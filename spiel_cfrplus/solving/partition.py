@@ -54,6 +54,7 @@ class Partition(Immutable):
       treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the top
         tree of player p, after which its parts come.
       number: int64 (S,), the place of each sequence of the game here.
+      infostate_number: int64 (J,), the place of each infostate.
       work: float64 (n, num_parts + 1), about how many steps an iteration takes in each block.
     """
 
@@ -61,6 +62,7 @@ class Partition(Immutable):
     treeplex_arrays: layouts.TreeplexArrays
     payoff_arrays: layouts.PayoffArrays
     number: np.ndarray
+    infostate_number: np.ndarray
     work: np.ndarray
 
     def __str__(self) -> str:
@@ -99,12 +101,13 @@ def partition_game(played: SequenceFormGame | Reduction, num_parts: int) -> Part
     together = np.where(np.bincount(group, work, len(group))[group] <= share / 2, group, subtree)
     block = player * (num_parts + 1)
     block[~in_top_tree] += 1 + _part(player[~in_top_tree], together[~in_top_tree], work[~in_top_tree], num_parts)
-    arrays, number = _lay_out(treeplexes, parent, in_top_tree, block, num_parts)
+    arrays, number, infostate_number = _lay_out(treeplexes, parent, in_top_tree, block, num_parts)
     return Partition(
         num_parts=num_parts,
         treeplex_arrays=arrays,
         payoff_arrays=_lay_out_payoffs(payoffs, block[paid], row, number, len(arrays.player_block) - 1),
         number=number,
+        infostate_number=infostate_number,
         work=frozen(np.bincount(block, work, len(arrays.player_block) - 1).reshape(-1, num_parts + 1), np.float64),
     )
 
@@ -150,8 +153,8 @@ def _part(player: np.ndarray, together: np.ndarray, work: np.ndarray, num_parts:
 
 def _lay_out(
     treeplexes: layouts.TreeplexArrays, parent: np.ndarray, in_top_tree: np.ndarray, block: np.ndarray, num_parts: int
-) -> tuple[layouts.TreeplexArrays, np.ndarray]:
-    """The treeplexes with blocks as players; the new number of each sequence, int64 (S,)."""
+) -> tuple[layouts.TreeplexArrays, np.ndarray, np.ndarray]:
+    """The treeplexes with blocks as players; the new numbers of sequences, int64 (S,), and of infostates, int64 (J,)."""
     counts = np.diff(treeplexes.sequence_start)
     tops = np.flatnonzero(~in_top_tree & in_top_tree[parent])
     num_blocks = (len(treeplexes.player_block) - 1) * (num_parts + 1)
@@ -177,7 +180,9 @@ def _lay_out(
         parent_sequence=frozen(parents[order], layouts.INDEX),
         uniform_policy=None if treeplexes.uniform_policy is None else frozen(uniform_policy, np.float64),
     )
-    return arrays, frozen(number, np.int64)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return arrays, frozen(number, np.int64), frozen(places[: len(counts)], np.int64)
 
 
 def _lay_out_payoffs(

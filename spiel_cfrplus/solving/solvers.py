@@ -28,11 +28,14 @@ from spiel_cfrplus.policies.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.policies.reading import read_policy
 from spiel_cfrplus.regret_minimizers.cfr import CFR
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
-    LocalRule,
+    DiscountSchedule,
     RegretMatching,
     RegretMatchingPlus,
+    as_local_rule,
 )
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.averaging import Averaging
@@ -206,7 +209,7 @@ class CompiledSolver(Solver):
     """
 
     self_play: CompiledSelfPlay
-    local_rule: ClassVar[LocalRule]
+    local_rule: ClassVar[DiscountSchedule]
     averaging_power: ClassVar[float]
     prediction_weight: ClassVar[float] = False
 
@@ -216,7 +219,7 @@ class CompiledSolver(Solver):
         *,
         alternating: bool = True,
         averaging: str | Averaging = "paper",
-        local_rule: LocalRule | None = None,
+        local_rule: LocalRule | DiscountSchedule | None = None,
         reduce: bool | str = "auto",
         exact_ties: bool = True,
         threads: int = 1,
@@ -250,15 +253,15 @@ class CompiledSolver(Solver):
         if not isinstance(exact_ties, bool | np.bool_):
             raise TypeError(f"exact_ties must be True or False, got {exact_ties!r}")
         rule = self.local_rule if local_rule is None else local_rule
-        if isinstance(rule, type) or not callable(getattr(rule, "discounts", None)):
-            raise TypeError(f"local_rule must be an object with a method discounts(iterations), got {rule!r}")
+        rule = as_local_rule(rule, None if isinstance(rule, LocalRule) else self.prediction_weight)
         threads = at_most_cores(threads, "threads")
         game = compile_game(game)
-        how = rule, averaging, alternating, self.prediction_weight, bool(exact_ties)
         with memory_errors_name(
             lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
         ):
-            session = CompiledSelfPlay(game, *how, checked_reduction(game, reduce), threads)
+            session = CompiledSelfPlay(
+                game, rule, averaging, alternating, bool(exact_ties), checked_reduction(game, rule, reduce), threads
+            )
         super().__init__(session)
 
     @property
@@ -408,7 +411,7 @@ class CFRBRSolver(Solver):
         game: pyspiel.Game | SequenceFormGame,
         *,
         averaging: str | Averaging = "paper",
-        local_rule: LocalRule | None = None,
+        local_rule: LocalRule | DiscountSchedule | None = None,
     ):
         """Compiles the game if it is not yet compiled; nothing is played.
 
@@ -428,17 +431,21 @@ class CFRBRSolver(Solver):
         super().__init__(BestResponsePlay(game, minimizers, averaging))
 
 
-def checked_reduction(game: SequenceFormGame, reduce: bool | str) -> Reduction | None:
+def checked_reduction(game: SequenceFormGame, rule: CompiledRule, reduce: bool | str) -> Reduction | None:
     """What to iterate on instead of the whole game, if anything.
 
     Raises:
       ValueError: `reduce` is neither True, False nor "auto".
     """
     if isinstance(reduce, bool | np.bool_):
-        return reduce_game(game) if reduce else None
+        if reduce and not rule.merges_infostates:
+            raise ValueError(f"reduce=True is not for {rule}, which does not say what merged infostates mean to it")
+        return reduce_game(game, rule.merges_actions) if reduce else None
     if reduce != "auto":
         raise ValueError(f'reduce must be True, False or "auto", got {reduce!r}')
-    whole, reduction = work_of_iteration(game), reduce_game(game)
+    if not rule.merges_infostates:
+        return None
+    whole, reduction = work_of_iteration(game), reduce_game(game, rule.merges_actions)
     saves_time = whole >= _LEAST_WORK and work_of_iteration(reduction) <= 0.9 * whole
     return reduction if reduction.has_symmetry or saves_time else None
 

@@ -110,6 +110,11 @@ class Reduction(Immutable):
         members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
         return frozen(self.regret_scale * sums / members, np.float64)
 
+    @property
+    def infostate_copies(self) -> np.ndarray:
+        """How many infostates each reduced one stands for, float64 (J',), if no actions were merged."""
+        return self.regret_scale[self.treeplex_arrays.sequence_start[:-1]]
+
     def merged_infostates(self, player: int) -> list[tuple[str, ...]]:
         """The player's infostates that have become one, by their information-state strings; not those that stand alone."""
         treeplex, own = self.game.treeplexes[player], self.game.player_slices[player]
@@ -145,17 +150,26 @@ class _Form(NamedTuple):
         return group_payoffs(self.payoff_sequences, self.payoffs, [0] * self.payoffs.shape[1])
 
 
-def reduce_game(game: SequenceFormGame) -> Reduction:
-    """The game without forced moves and symmetry, computed once and kept with the game."""
-    return game.derived(_reduce)
+def reduce_game(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
+    """The game without forced moves and symmetry, computed once and kept with the game.
+
+    Args:
+      game: the game.
+      merge_actions: whether equal actions of one infostate may become one.
+    """
+    return game.derived(_reduce if merge_actions else _reduce_infostates)
 
 
-def _reduce(game: SequenceFormGame) -> Reduction:
+def _reduce_infostates(game: SequenceFormGame) -> Reduction:
+    return _reduce(game, merge_actions=False)
+
+
+def _reduce(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
     offsets = np.array([own.start for own in game.player_slices], np.int32)
     whole = _Form(game.treeplex_arrays, game.payoff_sequences + offsets, game.payoffs)
     free, to_free, _ = _merge(whole, *_without_forced_moves(whole.treeplexes))
     payoff_arrays = free.payoff_arrays()
-    reduced, to_reduced, copies = _merge(free, *_refine(free.treeplexes, payoff_arrays))
+    reduced, to_reduced, copies = _merge(free, *_refine(free.treeplexes, payoff_arrays, merge_actions))
     treeplexes = reduced.treeplexes
     choices = np.ones(len(copies))
     for player in range(game.num_players):
@@ -190,15 +204,22 @@ def _without_forced_moves(treeplexes: layouts.TreeplexArrays) -> tuple[np.ndarra
     return np.flatnonzero(kept), representative
 
 
-def _refine(treeplexes: layouts.TreeplexArrays, payoffs: layouts.PayoffArrays) -> tuple[np.ndarray, np.ndarray]:
-    """The first infostate of each color, ascending; and the colors of sequences, int64 (S,)."""
+def _refine(
+    treeplexes: layouts.TreeplexArrays, payoffs: layouts.PayoffArrays, merge_actions: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first infostate of each color, ascending; and the colors of sequences, int64 (S,).
+
+    Without `merge_actions` the refinement starts from the positions of actions at their infostates, so that no two actions of
+    one infostate have one color.
+    """
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
     infostates = np.empty(num_infostates, np.uint64)
     gradient, magnitude = np.empty((2, num_sequences))
     random = np.random.default_rng(0)
-    color, num_colors = np.zeros(num_sequences, np.int64), 1
+    color = np.zeros(num_sequences, np.int64) if merge_actions else _positions(treeplexes)
+    num_colors = int(color.max()) + 1
     while True:
         reach = (1 + random.random(num_colors))[color]
         for player in range(len(treeplexes.player_block) - 1):
@@ -213,6 +234,12 @@ def _refine(treeplexes: layouts.TreeplexArrays, payoffs: layouts.PayoffArrays) -
         if len(hashes) in (num_colors, num_sequences):
             return np.sort(np.unique(infostates, return_index=True)[1]), color
         num_colors = len(hashes)
+
+
+def _positions(treeplexes: layouts.TreeplexArrays) -> np.ndarray:
+    """The position of each sequence among those of its infostate, int64 (S,)."""
+    counts = np.diff(treeplexes.sequence_start)
+    return np.arange(treeplexes.sequence_start[-1]) - np.repeat(treeplexes.sequence_start[:-1], counts).astype(np.int64)
 
 
 def _label_runs(color: np.ndarray, values: np.ndarray, tolerance: np.ndarray) -> np.ndarray:

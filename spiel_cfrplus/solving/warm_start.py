@@ -47,9 +47,10 @@ import numpy as np
 
 from spiel_cfrplus.game.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.game.recall import trace_sequences
-from spiel_cfrplus.kernels import layouts
+from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import tree as tree_kernels
 from spiel_cfrplus.policies.profile import StrategyProfile
+from spiel_cfrplus.regret_minimizers.regret_matching import RegretMatchingRule
 from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay, blocks
 
 # T of the bound on the squares of regrets that a warm start meets; measured, see above.
@@ -61,17 +62,24 @@ def warm_start_state(session: CompiledSelfPlay, profile: StrategyProfile, weight
     """What `session` would remember after `weight` iterations of `profile`, for `CompiledSelfPlay.load_state_dict`.
 
     Raises:
+      TypeError: the rule is not of the regret-matching family.
       ValueError: the averaging weights are too large to be summed.
     """
     total_weight = sum(float(session.averaging.weights(iterations).sum()) for iterations in blocks(0, weight, 1))
     strategies = [profile.sequence_form(player) for player in range(session.game.num_players)]
-    num_iterations = _ITERATIONS_IN_REGRETS + session.prediction_weight * _MORE_ITERATIONS_FOR_PREDICTIONS
-    regrets = regrets_along(profile, num_iterations)
+    if not isinstance(session.rule, RegretMatchingRule):
+        raise TypeError(
+            f"cannot warm-start {session.rule}: the memory that would lead to a policy is known for regret matching only"
+        )
+    num_iterations = _ITERATIONS_IN_REGRETS + session.rule.prediction_weight * _MORE_ITERATIONS_FOR_PREDICTIONS
+    regrets, policy = regrets_along(profile, num_iterations), np.ones(session.game.num_sequences)
+    for player in range(session.game.num_players):
+        passes.match_all_regrets(session.game.treeplex_arrays, player, regrets, policy)
     return {
-        "cumulative_regrets": regrets,
+        "policy": policy,
+        **dict.fromkeys(session.rule.per_action, regrets),  # the predicted regrets are those that are known
         "cumulative_policy": total_weight * np.concatenate(strategies),
         "iteration": np.full(session.game.num_players, weight),
-        **({"utility": regrets} if session.prediction_weight else {}),  # the predicted regrets are those that are known
     }
 
 

@@ -1,0 +1,129 @@
+"""Local rules: what happens at every decision point when counterfactual values come in, as compiled functions.
+
+A rule is written with the same means whether it is built in or a user's own. `kernels.regret_matching` says what its function
+is called with. It is compiled into the loop of self-play, so that an iteration costs what an iteration of CFR costs.
+
+>>> import pyspiel
+>>> from spiel_cfrplus.regret_minimizers import CFR
+>>> @local_rule(per_action=("regrets",), scale_free=True)
+... def regret_matching_plus(point, values, policy, memory, parameters, t):
+...     total = 0.0
+...     for a in point.actions:
+...         memory.regrets[a] = max(memory.regrets[a] + values[a] - point.value, 0.0)
+...         total += memory.regrets[a]
+...     for a in point.actions:
+...         policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+>>> regret_matching_plus
+LocalRule regret_matching_plus
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spiel_cfrplus.kernels.cfr import update_by_local_rule
+from spiel_cfrplus.kernels.self_play import RuleFunctions
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, Parameter, compiled_function
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LocalRule(CompiledRule):
+    """A rule for one decision point; see `local_rule`, which makes one of a function.
+
+    Attributes:
+      scale_free: the policies do not change if all values at an infostate are multiplied by one positive number. Otherwise, in
+        a reduced game, the rule sees values divided by the number of infostates that were merged into one.
+      weighs_actions: the function respects `memory.uniform_policy`, so that one action may stand for several equal ones.
+        Otherwise equal actions of one infostate are not merged.
+      unchanged_by_zeros: where all values are zero, neither memory nor policy change, as long as the parameters do not.
+    """
+
+    scale_free: bool = False
+    weighs_actions: bool = False
+    unchanged_by_zeros: bool = False
+
+    @property
+    def functions(self) -> RuleFunctions:
+        return RuleFunctions(update_by_local_rule, self.function, self.schedule)
+
+    @property
+    def merges_infostates(self) -> bool:  # type: ignore[override]
+        """Sums over merged infostates mean something to a schedule only if it expects them."""
+        return self.schedule is None
+
+    @property
+    def merges_actions(self) -> bool:  # type: ignore[override]
+        return self.weighs_actions and self.scale_free and self.schedule is None
+
+    def skips_unreached(self, table: np.ndarray) -> np.ndarray:
+        skips = np.zeros(len(table), bool)
+        if self.unchanged_by_zeros and self.schedule is None:
+            skips[1:] = (table[1:] == table[:-1]).all(axis=1)
+        return skips
+
+
+def local_rule(
+    function: Callable[..., None] | None = None,
+    *,
+    name: str | None = None,
+    parameters: Mapping[str, Parameter] | None = None,
+    per_action: Sequence[str] = (),
+    per_infostate: Sequence[str] = (),
+    per_player: Sequence[str] = (),
+    schedule: Callable[..., Any] | None = None,
+    scale_free: bool = False,
+    weighs_actions: bool = False,
+    unchanged_by_zeros: bool = False,
+    statements: Sequence[str] = (),
+) -> Any:
+    """Decorator: the function as a rule for solvers, `CFR` and `SimplexMinimizer`. It is compiled at its first use.
+
+    Args:
+      function: called at each decision point, see `kernels.regret_matching`. It may call other functions with the decorator
+        `numba.njit`, and those of `kernels.regret_matching`.
+      name: that of the function by default.
+      parameters: names and default values; a value may be a function of the iterations, which is called beforehand.
+      per_action, per_infostate, per_player: names of the arrays of zeros that `memory` shall have, float64 (S,), (J,), (n,).
+      schedule, statements: see `CompiledRule`.
+      scale_free, weighs_actions, unchanged_by_zeros: see `LocalRule`.
+
+    Returns:
+      The `LocalRule`.
+
+    Raises:
+      TypeError: it is no function, or a function with another number of arguments.
+      ValueError: names that cannot be used.
+    """
+    if function is None:
+        return lambda decorated: local_rule(
+            decorated,
+            name=name,
+            parameters=parameters,
+            per_action=per_action,
+            per_infostate=per_infostate,
+            per_player=per_player,
+            schedule=schedule,
+            scale_free=scale_free,
+            weighs_actions=weighs_actions,
+            unchanged_by_zeros=unchanged_by_zeros,
+            statements=statements,
+        )
+    return LocalRule(
+        name=function.__name__ if name is None else name,
+        function=compiled_function(function, "rule", "point, values, policy, memory, parameters, t"),
+        parameters=tuple((parameters or {}).items()),
+        per_action=tuple(per_action),
+        per_infostate=tuple(per_infostate),
+        per_player=tuple(per_player),
+        schedule=None
+        if schedule is None
+        else compiled_function(schedule, "schedule", "actions, values, memory, parameters, t"),
+        statements=frozenset(statements),
+        scale_free=scale_free,
+        weighs_actions=weighs_actions,
+        unchanged_by_zeros=unchanged_by_zeros,
+    )
