@@ -1,11 +1,15 @@
 """The compiled passes after the walk, against plain statements of what they do."""
 
 import fractions
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
+from random_arrays import SEEDS, call, close
 
+from spiel_cfrplus._utils.arrays import frozen
 from spiel_cfrplus.kernels import tree as tree_kernels
 
 
@@ -125,3 +129,91 @@ def test_placing_by_keys_is_a_stable_sort(seed):
     placed = np.full(50, 99, np.uint32)
     tree_kernels.counting_sort_pass(keys, order, np.cumsum(counts) - counts, placed)
     assert placed.tolist() == sorted(order.tolist(), key=lambda row: keys[row])
+
+
+def random_parents(rng: np.random.Generator, size: int) -> np.ndarray:
+    """A tree in preorder: each node hangs below the one before it or one of that one's ancestors."""
+    parent = [-1]
+    for node in range(1, size):
+        ancestors = [node - 1]
+        while parent[ancestors[-1]] >= 0:
+            ancestors.append(parent[ancestors[-1]])
+        parent.append(int(rng.choice(ancestors)))
+    return frozen(parent, np.int32)
+
+
+def path(parent: np.ndarray, node: int) -> list[int]:
+    """The nodes from the root to `node`."""
+    return [*path(parent, parent[node]), node] if node else [0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sums_and_products_along_paths(seed):
+    rng = np.random.default_rng(seed)
+    parent = random_parents(rng, 40)
+    paths = [path(parent, node) for node in range(40)]
+    probability = frozen(rng.random(40), np.float64)
+    *_, reach = call(tree_kernels.chance_reach, parent, probability, np.full(40, np.nan), writes=[2])
+    assert close(reach, [math.prod(probability[node] for node in nodes[1:]) for nodes in paths])
+    numbers = rng.integers(1, 9, size=40)
+    *_, below = call(tree_kernels.add_to_parents, parent, numbers, writes=[1])
+    assert below.tolist() == [sum(numbers[n] for n in range(40) if node in paths[n]) for node in range(40)]
+    *_, above = call(tree_kernels.add_parents, parent, numbers, writes=[1])
+    assert above.tolist() == [sum(numbers[nodes]) for nodes in paths]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_trace_sequences_finds_each_players_last_sequence(seed):
+    """All decisions of a player that have the same own past share an infostate here, so recall is perfect."""
+    rng = np.random.default_rng(seed)
+    parent = random_parents(rng, 60)
+    counts = np.bincount(parent[1:], minlength=60)
+    actor = frozen(np.where(counts > 0, rng.integers(-1, 2, size=60), -4), np.int8)
+    steps = [list(itertools.pairwise(path(parent, node))) for node in range(60)]
+    move = {node: int(np.sum(parent[:node] == parent[node])) for node in range(1, 60)}
+    infostate, first_sequence = np.full(60, -1), []
+    seen: dict[Any, int] = {}
+    next_sequence = [1, 1]
+
+    def own_past(node: int, player: int) -> tuple:
+        return tuple((infostate[above], move[below]) for above, below in steps[node] if actor[above] == player)
+
+    for node in range(60):
+        if actor[node] >= 0:
+            key = (actor[node], own_past(node, actor[node]), counts[node])
+            if key not in seen:
+                first_sequence.append(next_sequence[actor[node]])
+                next_sequence[actor[node]] += counts[node]
+            infostate[node] = seen.setdefault(key, len(seen))
+    arguments = (parent, actor, frozen(infostate, np.int32), np.array(first_sequence))
+    last, children = np.full((60, 2), 0, np.int32), np.zeros(60, np.int32)
+    parents = np.full(len(seen), -1, np.int32)
+    *_, last, children, parents = call(tree_kernels.trace_sequences, *arguments, last, children, parents, writes=[4, 5, 6])
+
+    def sequence(past: tuple) -> int:
+        return first_sequence[past[-1][0]] + past[-1][1] if past else 0
+
+    assert children.tolist() == counts.tolist()
+    for node in range(60):
+        assert last[node].tolist() == [sequence(own_past(node, player)) for player in range(2)]
+    assert parents.tolist() == [sequence(past) for _, past, _ in seen]
+
+
+def test_trace_sequences_returns_where_recall_fails():
+    # Player 0 moves at the root; its histories 1 and 2 are one infostate, but came about by different moves.
+    parent, actor = frozen([-1, 0, 0, 1, 2], np.int32), frozen([0, 0, 0, -4, -4], np.int8)
+    arguments = (parent, actor, frozen([0, 1, 1, -1, -1], np.int32), np.array([1, 3]))
+    memory = (np.zeros((5, 1), np.int32), np.zeros(5, np.int32), np.full(2, -1, np.int32))
+    assert tree_kernels.trace_sequences(*arguments, *memory) == 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_find_repeated_infostate_finds_the_first_history_below_its_like(seed):
+    rng = np.random.default_rng(seed)
+    parent = random_parents(rng, 40)
+    infostate = frozen(rng.integers(-1, 25, size=40), np.int32)
+    paths = [path(parent, node) for node in range(40)]
+    ends = np.array([1 + max(n for n in range(40) if node in paths[n]) for node in range(40)])
+    repeated = [n for n in range(40) if infostate[n] >= 0 and infostate[n] in infostate[paths[n][:-1]]]
+    found = tree_kernels.find_repeated_infostate(infostate, frozen(ends, np.int64), np.full(25, -1))
+    assert found == (repeated[0] if repeated else -1)

@@ -1,0 +1,49 @@
+"""How often kernels are compiled: not at import, and once for each kind of arguments."""
+
+import subprocess
+import sys
+
+PRELUDE = """
+import numba, pyspiel, spiel_cfrplus
+from spiel_cfrplus.kernels import cfr, passes, regret_matching, self_play, tree
+def signatures():
+    members = vars(tree) | vars(passes) | vars(regret_matching) | vars(cfr) | vars(self_play)
+    kernels = {name: value for name, value in members.items() if hasattr(value, "signatures")}
+    # A constant in a call between kernels is a type of its own, though nothing that a game could vary.
+    types = lambda kernel: {tuple(map(numba.types.unliteral, signature)) for signature in kernel.signatures}
+    return {name: len(types(kernel)) for name, kernel in kernels.items()}
+assert len(signatures()) >= 10
+"""
+
+
+def run_python(script: str) -> None:
+    """Runs in a fresh process, whose kernels have met nothing yet."""
+    result = subprocess.run([sys.executable, "-c", PRELUDE + script], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_importing_the_package_compiles_nothing():
+    run_python("from spiel_cfrplus import *\nassert set(signatures().values()) == {0}, signatures()")
+
+
+def test_every_kernel_is_compiled_for_one_signature_whatever_is_solved():
+    run_python("""
+for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"]:
+    for algorithm in spiel_cfrplus.ALGORITHMS.values():
+        for alternating in (True, False):
+            for averaging in ("paper", "openspiel", spiel_cfrplus.Averaging(2)):
+                solver = algorithm(pyspiel.load_game(name), alternating=alternating, averaging=averaging)
+                solver.run(3)
+                solver.evaluate_and_update_policy()
+                solver.nash_conv()
+                solver.average_policy()
+                solver.current_profile().sequence_form(0)
+                players = [spiel_cfrplus.regret_minimizers.CFR(treeplex) for treeplex in solver.game.treeplexes]
+                players[0].observe_utility(solver.game.payoff_gradient(0, [p.next_strategy() for p in players]))
+counts = signatures()
+# With and without predictions, with and without actions that symmetry reduction has merged.
+assert counts["self_play"] == counts["update_player"] == 4, counts
+assert {name for name, count in counts.items() if count > 1} <= {"self_play", "strategies_from_regrets", "sequence_form"}
+assert counts["sequence_form"] == 2, counts  # with and without merged actions
+assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
+""")
