@@ -142,7 +142,7 @@ def test_the_iterations_are_those_of_the_solver(leduc, alternating):
 def test_written_out_self_play_measures_the_same(leduc):
     # Its minimizers' own policies matter: they go on learning where they do not come.
     players = zip(leduc.treeplexes, leduc.player_slices, strict=True)
-    minimizers = [CFR(treeplex, rounding=leduc.rounding[own]) for treeplex, own in players]
+    minimizers = [CFR(treeplex, tie_tolerance=leduc.tie_tolerance[own]) for treeplex, own in players]
     written_out = SelfPlay(leduc, minimizers, Averaging(1))
     assert run(written_out, 100) == run(CFRPlusSolver(leduc, reduce=False), 100)
 
