@@ -355,7 +355,7 @@ def make_solver(*arguments):
     time.sleep(20)
     sys.exit(3)
 
-main._make_solver = make_solver
+command_line._make_solver = make_solver
 """
     )
     assert (result.returncode, result.stderr) == (128 + signal.SIGTERM, "stopped by SIGTERM\n")
