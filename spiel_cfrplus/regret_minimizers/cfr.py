@@ -68,7 +68,7 @@ class CFR:
         self.rule = as_local_rule(RegretMatchingPlus() if local_rule is None else local_rule, prediction_weight)
         self._tie_tolerance = checked_tie_tolerance(tie_tolerance, treeplex.num_sequences)
         self._functions = self.rule.functions
-        self._memory = self.rule.memory(treeplex.arrays, self._tie_tolerance.copy())
+        self._memory = self.rule.memory(treeplex.arrays, self._tie_tolerance)
         self._state = start_state(treeplex.arrays)
 
     @property

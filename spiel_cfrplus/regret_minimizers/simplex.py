@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spiel_cfrplus._utils.arrays import finite_vector, saturated
+from spiel_cfrplus._utils.arrays import finite_vector, frozen, saturated
 from spiel_cfrplus.kernels import simplex as simplex_kernels
 from spiel_cfrplus.kernels.layouts import INDEX, TreeplexArrays
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
@@ -120,7 +120,7 @@ class SimplexMinimizer:
         self.tie_tolerance = checked_tie_tolerance(tie_tolerance, self._simplices.dimension)
         self.iteration = 0
         self._functions = self.rule.functions
-        self._memory = self.rule.memory(self._simplices.arrays, self.tie_tolerance.copy())
+        self._memory = self.rule.memory(self._simplices.arrays, self.tie_tolerance)
         self._strategy = self._simplices.spread(1 / self._simplices.num_actions)
 
     def next_strategy(self) -> np.ndarray:
@@ -305,4 +305,4 @@ def checked_tie_tolerance(tie_tolerance: npt.ArrayLike, size: int) -> np.ndarray
     checked = np.array(tie_tolerance, np.float64)
     if checked.shape not in ((), (size,)) or not np.all((checked >= 0) & (checked < math.inf)):
         raise ValueError(f"tie_tolerance must be not negative and finite, one number or {size} of them, got {tie_tolerance!r}")
-    return np.broadcast_to(checked, size)
+    return frozen(np.broadcast_to(checked, size), np.float64)

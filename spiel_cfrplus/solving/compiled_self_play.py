@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from spiel_cfrplus._utils.arrays import sealed
 from spiel_cfrplus._utils.validation import checked_positive
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import parallel, passes, self_play
@@ -94,12 +95,9 @@ class CompiledSelfPlay:
         self._played = game if reduction is None else reduction
         self.partition = partition_game(self._played, self.threads) if self.threads > 1 else None
         self._treeplexes, self._payoffs = self._arrays()
-        size = int(self._treeplexes.sequence_start[-1])
         self._functions, self._parameters = rule.functions, rule.empty_parameters()
-        self.memory = rule.memory(self._treeplexes, np.zeros(size) if exact_ties else None)
+        self.memory = rule.memory(self._treeplexes, self._tie_tolerance())
         self.state = start_state(self._treeplexes, rule.initial_arrays(self._treeplexes).get("policy"), records_utilities)
-        if exact_ties:
-            self._write({"tie_tolerance": self._played.tie_tolerance})
 
     def _arrays(self) -> tuple[TreeplexArrays, PayoffArrays]:
         """What kernels iterate on."""
@@ -110,6 +108,14 @@ class CompiledSelfPlay:
             copies[self._infostates] = self.reduction.infostate_copies
             treeplexes = treeplexes._replace(copies=copies)
         return treeplexes, arrays.payoff_arrays
+
+    def _tie_tolerance(self) -> np.ndarray | None:
+        """What regrets must exceed to count, over the sequences that kernels iterate on."""
+        if not self.exact_ties:
+            return None
+        tolerance = np.zeros(int(self._treeplexes.sequence_start[-1]))
+        tolerance[slice(None) if self.partition is None else self.partition.number] = self._played.tie_tolerance
+        return sealed(tolerance)
 
     @property
     def _infostates(self) -> np.ndarray | slice:

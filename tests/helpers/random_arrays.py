@@ -13,9 +13,20 @@ from spiel_cfrplus.kernels.layouts import INDEX, PayoffArrays, PlayState, Treepl
 SEEDS = range(6)
 
 
+def copied(value: Any) -> Any:
+    """A deep copy in which read-only arrays are read-only, which is a type of its own for kernels."""
+    if isinstance(value, np.ndarray):
+        result = value.copy()
+        result.flags.writeable = value.flags.writeable
+        return result
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(copied, value))
+    return copy.deepcopy(value) if isinstance(value, tuple | list) else value
+
+
 def call(kernel: Any, *arguments: Any, writes: Sequence[int] = ()) -> tuple[Any, ...]:
     """Calls the kernel on copies; returns them. Arguments that are not in `writes` must come back unchanged."""
-    used = copy.deepcopy(arguments)
+    used = tuple(map(copied, arguments))
     kernel(*used)
     for position, (before, after) in enumerate(zip(arguments, used, strict=True)):
         if position not in writes:

@@ -46,7 +46,7 @@ def test_regret_matching(seed, factors, weight, merged):
         treeplexes = treeplexes._replace(uniform_policy=uniform_policy)
     size = num_sequences(treeplexes)
     rule = RegretMatchingRule.of(DISCOUNTS, weight)
-    memory = filled(rng, rule.memory(treeplexes, np.abs(rng.normal(size=size)) * 0.3))
+    memory = filled(rng, rule.memory(treeplexes, frozen(np.abs(rng.normal(size=size)) * 0.3, np.float64)))
     parameters = type(rule.empty_parameters())(*factors, *([weight] if weight else []))
     gradient, policy = rng.normal(size=size), random_behavior(rng, treeplexes)
     for player in range(2):
@@ -82,7 +82,7 @@ def test_infostates_that_are_skipped_would_not_have_changed(seed, negative, merg
         treeplexes = treeplexes._replace(uniform_policy=uniform_policy)
     size = num_sequences(treeplexes)
     rule = RegretMatchingRule.of(DISCOUNTS)
-    memory = filled(rng, rule.memory(treeplexes, np.zeros(size)))
+    memory = filled(rng, rule.memory(treeplexes, frozen(np.zeros(size), np.float64)))
     if negative == 0:
         np.maximum(memory.regrets, 0, out=memory.regrets)
     policy = np.ones(size)
