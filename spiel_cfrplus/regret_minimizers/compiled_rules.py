@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
-import functools
 import importlib
 import inspect
 import sys
@@ -17,6 +15,7 @@ from spiel_cfrplus._utils.validation import checked_number
 from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.layouts import PlayState, TreeplexArrays
+from spiel_cfrplus.kernels.records import SEPARATOR, record_class
 from spiel_cfrplus.kernels.self_play import RuleFunctions
 from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 
@@ -24,12 +23,6 @@ from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 Parameter = float | Callable[[np.ndarray], np.ndarray]
 # What the solver adds to the arrays that a rule asks for.
 _GIVEN = ("tie_tolerance", "uniform_policy")
-
-
-@functools.cache
-def _named_tuple(name: str, fields: tuple[str, ...]) -> Any:
-    """One class for the same fields, since kernels are compiled for classes."""
-    return collections.namedtuple(name, fields, module=__name__)
 
 
 def compiled_function(function: Callable[..., Any], kind: str, arguments: str) -> Callable[..., Any]:
@@ -110,7 +103,7 @@ class CompiledRule:
     def __post_init__(self) -> None:
         names = [*self.per_action, *self.per_infostate, *self.per_player, *_GIVEN]
         for name in [*names, *(name for name, _ in self.parameters)]:
-            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+            if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or SEPARATOR in name:
                 raise ValueError(f"{self.name}: {name!r} cannot be the name of an array or a parameter")
         if len(set(names)) < len(names):
             raise ValueError(f"{self.name}: the names of arrays must differ from each other and from {', '.join(_GIVEN)}")
@@ -182,7 +175,7 @@ class CompiledRule:
 
     def empty_parameters(self) -> Any:
         """A NamedTuple of the parameters for kernels to fill."""
-        return _named_tuple("Parameters", self.parameter_names)(*[0.0] * len(self.parameter_names))
+        return record_class("Parameters", self.parameter_names)(*[0.0] * len(self.parameter_names))
 
     def memory(self, treeplexes: TreeplexArrays, tie_tolerance: np.ndarray | None = None) -> Any:
         """The arrays that the rule keeps, as they are before the first update, and what it is given.
@@ -196,7 +189,7 @@ class CompiledRule:
         sizes |= {name: len(treeplexes.player_block) - 1 for name in self.per_player}
         start = self.initial_arrays(treeplexes)
         kept = [start[name] if name in start else np.zeros(size) for name, size in sizes.items()]
-        return _named_tuple("Memory", (*sizes, *_GIVEN))(*kept, tie_tolerance, treeplexes.uniform_policy)
+        return record_class("Memory", (*sizes, *_GIVEN))(*kept, tie_tolerance, treeplexes.uniform_policy)
 
     @property
     def kept(self) -> tuple[str, ...]:
