@@ -151,7 +151,7 @@ class CompiledRule:
           ValueError: a function does not give a number for each iteration, or one that is not finite.
         """
         columns = [self._column(name, value, iterations) for name, value in self.parameters]
-        return np.stack(columns, axis=1) if columns else np.empty((len(iterations), 0))
+        return np.stack(columns or [np.zeros(len(iterations))], axis=1)
 
     def _column(self, name: str, value: Parameter, iterations: np.ndarray) -> np.ndarray:
         if not callable(value):
@@ -170,8 +170,9 @@ class CompiledRule:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """What the function finds in `parameters`, in order."""
-        return tuple(name for name, _ in self.parameters)
+        """What the function finds in `parameters`, in order; Numba cannot fill a tuple without elements, so there is always
+        one."""
+        return tuple(name for name, _ in self.parameters) or ("unused",)
 
     def empty_parameters(self) -> Any:
         """A NamedTuple of the parameters for kernels to fill."""

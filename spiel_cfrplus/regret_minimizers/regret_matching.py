@@ -136,7 +136,7 @@ class RegretMatchingRule(LocalRule):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        return ("positive_factor", "negative_factor", *super().parameter_names)
+        return ("positive_factor", "negative_factor", *(name for name, _ in self.parameters))
 
     def parameter_table(self, iterations: np.ndarray) -> np.ndarray:
         factors = checked_discounts(self.discounts, iterations)
