@@ -9,8 +9,13 @@ import sys
 import time
 
 import pytest
+from games import mentions
 
+from spiel_cfrplus import CFRPlusSolver, CFRSolver, compile_game
 from spiel_cfrplus._utils import files
+from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
+from spiel_cfrplus.analysis.convergence import convergence
+from spiel_cfrplus.analysis.plotting import plot_convergence
 
 WRITE = """
 import sys
@@ -108,3 +113,22 @@ def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tm
         with pytest.raises(type(error)) as raised, files.atomic_write(tmp_path / "target"):
             raise error
         assert str(raised.value) == before
+
+
+@pytest.mark.parametrize("path", [5, None, b"bytes", ["list"]], ids=repr)
+def test_what_is_no_path_is_named(path, kuhn):
+    rows = list(convergence(CFRSolver(kuhn), 1))
+    calls = {
+        "path": [
+            CFRPlusSolver(kuhn).save,
+            CFRPlusSolver.load,
+            CheckpointedRun.resume,
+            lambda wrong: CheckpointedRun(CFRPlusSolver(kuhn), wrong),
+            lambda wrong: plot_convergence({"cfr": rows}, wrong),
+        ],
+        "cache": [lambda wrong: compile_game(kuhn.tree.game, cache=wrong)] if path is not None else [],
+    }
+    for name, uses in calls.items():
+        for use in uses:
+            with pytest.raises(TypeError, match=mentions(f"{name} must be a str or a pathlib.Path, got {path!r}")):
+                use(path)

@@ -1,17 +1,15 @@
-"""Chance moves: lists of outcomes that are refused, accepted as they are, or normalized."""
-
-import warnings
+"""Chance moves: lists of outcomes that are refused or accepted."""
 
 import games
 import numpy as np
 import pyspiel
 import pytest
+from chance_games import guess_the_outcome
 from games import Chance, End, Turn, mentions
 
-from spiel_cfrplus import CFRPlusSolver, compile_game, compile_subgame
+from spiel_cfrplus import CFRPlusSolver, compile_subgame
 from spiel_cfrplus.game.chance import chance_probability
 from spiel_cfrplus.game.game_tree import GameTree
-from spiel_cfrplus.game.parallel_walk import walk_whole_game
 from spiel_cfrplus.game.size_estimate import estimate_size
 from spiel_cfrplus.openspiel import cfr
 
@@ -83,53 +81,10 @@ def test_chance_actions_that_are_no_action_ids_are_refused(action):
             use(game)
 
 
-def _matching(probabilities):
-    """Player 0 bets on a hidden outcome and earns 10 for a hit: best to bet on the most probable one."""
-    ends = [Turn(0, "bet", {a: End([10.0 * (a == i), -10.0 * (a == i)]) for a in range(3)}) for i in range(len(probabilities))]
-    return games.bad_chance_game(probabilities, ends)
-
-
-def test_chance_probabilities_of_six_decimals_are_normalized_with_one_note():
-    with pytest.warns(UserWarning, match=mentions("test_bad_chance", "history []", "sum to 0.999999")) as notes:
-        solver = CFRPlusSolver(_matching([0.333333] * 3))
-    solver.run(10)
-    assert len(notes) == 1
-    assert notes[0].filename == __file__
-    assert str(notes[0].message).endswith("divided by their sum here")
-    tree = solver.game.tree
-    assert tree.chance_probability[tree.parent == 0].tolist() == [1 / 3] * 3
-    assert solver.evaluate().values[0] == pytest.approx(10 / 3, abs=1e-15)
-
-
-@pytest.mark.parametrize("probabilities", [[0.019231] * 52, [0.5, 0.5 + 1e-6], [0.5, 0.5 - 9e-7], [0.25, 0.5, 0.250001]])
-def test_sums_within_the_tolerance_are_accepted(probabilities):
-    with pytest.warns(UserWarning, match="divided by their sum"):
-        game = compile_game(_matching(probabilities))
-    children = game.tree.parent == 0
-    np.testing.assert_allclose(game.tree.chance_probability[children], np.array(probabilities) / sum(probabilities), rtol=1e-15)
-
-
 @pytest.mark.parametrize("probabilities", [[0.5, 0.50001], [0.33333] * 3, [0.5, 0.4985], [0.1] * 9, [0.5, float("nan")]])
 def test_sums_beyond_the_tolerance_are_refused(probabilities):
     with pytest.raises(ValueError, match=mentions("test_bad_chance", "history []", "not a probability distribution")):
-        GameTree.from_game(_matching(probabilities))
-
-
-@pytest.mark.parametrize("probabilities", [[1 / 49] * 49, [0.1] * 10, [1 / 3, 1 / 3, 1 / 3 + 5e-13]])
-def test_sums_that_differ_from_1_by_rounding_stay_the_same_doubles(probabilities):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tree = compile_game(_matching(probabilities)).tree
-    assert tree.chance_probability[tree.parent == 0].tolist() == probabilities
-
-
-def test_sub_games_see_the_normalized_probabilities():
-    game = _matching([0.166667, 0.333333, 0.499999])
-    states = [game.new_initial_state().child(outcome) for outcome in range(3)]
-    tree = compile_subgame(states).tree
-    np.testing.assert_allclose(
-        tree.chance_probability[tree.parent == 0], np.array([166667, 333333, 499999]) / 999999, rtol=1e-15
-    )
+        GameTree.from_game(guess_the_outcome(probabilities))
 
 
 @pytest.mark.parametrize(
@@ -141,29 +96,10 @@ def test_sub_games_see_the_normalized_probabilities():
     ],
 )
 def test_the_probability_of_one_outcome_is_that_of_the_compiled_game(probabilities, expected):
-    state = _matching(probabilities).new_initial_state()
+    state = guess_the_outcome(probabilities).new_initial_state()
     found = [chance_probability(state, outcome) for outcome in range(len(probabilities))]
     np.testing.assert_allclose(found, expected, rtol=1e-15)
     if expected == probabilities:
         assert found == probabilities
     with pytest.raises(ValueError, match=mentions("history []", "chance has no outcome 10")):
         chance_probability(state, 10)
-
-
-def test_drop_in_solver_keeps_the_probabilities_that_openspiel_computes_with():
-    game = _matching([0.333333] * 3)
-    mine, theirs = cfr.CFRPlusSolver(game), pyspiel.CFRPlusSolver(game)
-    for _ in range(5):
-        mine.evaluate_and_update_policy()
-        theirs.evaluate_and_update_policy()
-    policy = theirs.average_policy()
-    for state in (game.new_initial_state().child(0),):
-        key = state.information_state_string(0)
-        assert mine.average_policy().policy_for_key(key).tolist()[:3] == [p for _, p in policy.get_state_policy(key)]
-    tree = mine._histories.tree
-    assert tree.chance_probability[tree.parent == 0].tolist() == [0.333333] * 3
-
-
-def test_walks_keep_the_probabilities_that_the_game_gives():
-    record = walk_whole_game(_matching([0.333333] * 3))
-    assert record.outcome_probabilities.tolist() == [0.333333] * 3

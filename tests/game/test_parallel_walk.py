@@ -154,3 +154,10 @@ def test_ctrl_c_ends_all_processes():
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert errors.count("Traceback") == 1
     assert not any(map(is_there, workers))
+
+
+def test_workers_are_outside_the_group_that_hears_ctrl_c():
+    if sys.platform == "win32":
+        assert parallel_walk._OUTSIDE_OWN_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    else:
+        assert parallel_walk._OUTSIDE_OWN_GROUP == {"process_group": 0}

@@ -1,4 +1,4 @@
-"""The compiled game: its size, its payoffs against a sum over the ends of all plays, and what has no sequence form."""
+"""The compiled game: its size, its payoffs against a sum over the ends of all plays, its fingerprint."""
 
 import dataclasses
 
@@ -9,9 +9,8 @@ import pytest
 import reference
 from games import GAMES, Chance, End, Node, Turn
 
-from spiel_cfrplus import GameTree, SequenceFormGame, StrategyProfile, compile_game
+from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game
 from spiel_cfrplus._utils.arrays import frozen
-from spiel_cfrplus.game.recall import AbsentMindedError, ImperfectRecallError
 
 
 @pytest.mark.parametrize(
@@ -161,31 +160,6 @@ def test_player_slices_partition_a_vector_over_all_sequences():
 # Recall.
 
 
-def test_a_forgotten_move_is_named():
-    # After [0, 0] player 0 remembers nothing of its action 0 at "early", which is action 1 in history [1, 0].
-    words = ["player 0", "'0-0-2-later'", "[1, 0]", "[0, 0]", "1 at '0-0-1-early'", "0 at '0-0-1-early'", "perfect recall"]
-    with pytest.raises(ImperfectRecallError, match=games.mentions(*words)):
-        compile_game(games.forgetful_game())
-
-
-def test_a_forgotten_decision_is_named():
-    """Player 1 may or may not have decided before it comes to "late": to forget that is imperfect recall, too."""
-
-    def late() -> Node:
-        return Turn(1, "late", {0: End([1, -1]), 1: End([-1, 1])})
-
-    game = games.efg_game(Turn(0, "fork", {0: late(), 1: Turn(1, "first", {0: late(), 1: End([0, 0])})}))
-    words = ["player 1", "late'", "history [1, 0]", "[0 at '1-1-2-first']", "[] at history [0]", "information_state_string"]
-    with pytest.raises(ImperfectRecallError, match=games.mentions(*words)):
-        compile_game(game)
-
-
-def test_an_absent_minded_player_is_named():
-    words = ["player 0", "'0-0-1-junction'", "history [1]", "absent-minded"]
-    with pytest.raises(AbsentMindedError, match=games.mentions(*words)):
-        compile_game(games.absent_minded())
-
-
 def test_gradient_refuses_players_and_strategies_that_do_not_fit():
     game = compile_game(GAMES["kuhn_poker"]())
     strategies = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
@@ -195,25 +169,6 @@ def test_gradient_refuses_players_and_strategies_that_do_not_fit():
     for misfit in (strategies[:1], [strategies[0], strategies[1][1:]], [strategies[0], strategies[1][None]]):
         with pytest.raises(ValueError, match="one sequence-form strategy for each player"):
             game.payoff_gradient(0, misfit)
-
-
-def test_absent_mindedness_is_named_even_where_something_was_forgotten_before():
-    forgetful, absent_minded = (games.tree_of(load()) for load in (games.forgetful_game, games.absent_minded))
-    game = games.efg_game(Chance([0.5, 0.5], [forgetful, absent_minded]))
-    with pytest.raises(AbsentMindedError, match=r"history \[1, 1\]: player 0 at infostate '[-0-9]*junction'"):
-        compile_game(game)
-
-
-@pytest.mark.parametrize("error", [ImperfectRecallError, AbsentMindedError])
-def test_recall_errors_are_value_errors(error):
-    assert issubclass(error, ValueError)
-
-
-def test_recall_is_found_missing_before_anything_is_compiled():
-    tree = GameTree.from_game(games.forgetful_game())
-    assert tree.num_infostates == 3
-    with pytest.raises(ImperfectRecallError):
-        SequenceFormGame.from_tree(tree)
 
 
 # Constant sums.
@@ -294,3 +249,25 @@ def test_equal_games_have_equal_fingerprints(kuhn):
 def test_empty_sequences_have_no_action(kuhn):
     assert [treeplex.actions[0] for treeplex in kuhn.treeplexes] == [-1, -1]
     assert all(treeplex.actions[1:].tolist() == 6 * [0, 1] for treeplex in kuhn.treeplexes)
+
+
+def test_rounding_by_hand():
+    # 2^-44 of the larger of (|2| + |-4|) / 2 and (1 + 4) / 2 for the row player, of (2 + 1) / 2 and (4 + 4) / 2 for the other.
+    game = compile_game(games.matrix_game([[2, -4], [1, 4]]))
+    assert (game.tie_tolerance * 2**44).tolist() == [3, 3, 3, 4, 4, 4]
+
+
+def test_rounding_by_hand_where_the_player_moves_again(kuhn):
+    # A deal has 1/6. With the jack, facing a bet (half of both deals): calling costs 2, so 2 * 1/12 * 2 = 1/3. Before that,
+    # betting loses 2 or wins 1, so 2 * 1/12 * (2 + 1) = 1/2; passing costs 1 if passed, so 2 * 1/12 * 1, and 1/3 from above.
+    treeplex, rounding = kuhn.treeplexes[0], kuhn.tie_tolerance[kuhn.player_slices[0]]
+    for key, expected in {"0": 1 / 2, "0pb": 1 / 3}.items():
+        own = treeplex.sequences(treeplex.infostate_keys.index(key))
+        assert rounding[own.start : own.stop] * 2**44 == pytest.approx([expected, expected], rel=1e-14)
+
+
+def test_payoffs_that_add_up_to_nothing_are_left_out():
+    tenths = Chance([0.1, 0.2, 0.3, 0.4], [End(pay) for pay in ([1, -1], [1, -1], [-1, 1], [0, 0])])
+    assert 0.1 + 0.2 - 0.3 != 0
+    game = compile_game(games.efg_game(Turn(0, "start", {0: tenths, 1: End([7, -7])})))
+    assert game.payoffs.tolist() == [[7, -7]]

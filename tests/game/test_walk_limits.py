@@ -9,6 +9,7 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from games import GAMES, mentions
 
 from spiel_cfrplus import CFRPlusSolver, SequenceFormGame, compile_game, compile_subgame
 from spiel_cfrplus.game import size_estimate, walk
@@ -134,3 +135,12 @@ def test_lack_of_memory_is_an_error_that_names_the_game_and_the_size(monkeypatch
         with pytest.raises(MemoryError, match=r"leduc_poker\(\), a solver of \d+ sequences and \d+ payoffs" + remedy):
             CFRPlusSolver(LEDUC)
     assert np.isfinite(CFRPlusSolver(LEDUC).nash_conv())
+
+
+@pytest.mark.parametrize("number", [1e3, "1000", [5]])
+def test_limits_of_a_walk_are_numbers(number):
+    with pytest.raises(TypeError, match=mentions("the number of histories in max_histories must be an integer", repr(number))):
+        compile_game(GAMES["kuhn_poker"](), max_histories=number)
+    if not isinstance(number, float):
+        with pytest.raises(TypeError, match=mentions("time_limit must be a number, got", repr(number))):
+            compile_game(GAMES["kuhn_poker"](), time_limit=number)

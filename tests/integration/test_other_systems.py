@@ -3,11 +3,7 @@
 import subprocess
 import sys
 
-import pytest
 from repository import ROOT
-
-from spiel_cfrplus._utils import memory
-from spiel_cfrplus.game import parallel_walk
 
 # After what the package builds on has been imported, which knows the system that it runs on.
 WITHOUT_POSIX = """
@@ -85,46 +81,6 @@ command_line.main()
     assert result.returncode == 2
     assert "more than" in result.stdout
     assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
-
-
-def test_workers_are_outside_the_group_that_hears_ctrl_c():
-    if sys.platform == "win32":
-        assert parallel_walk._OUTSIDE_OWN_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    else:
-        assert parallel_walk._OUTSIDE_OWN_GROUP == {"process_group": 0}
-
-
-def test_memory_heeds_the_limit_of_the_address_space(monkeypatch):
-    resource = pytest.importorskip("resource")
-    used = memory.psutil.Process().memory_info().vms
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (used + 10**6, -1) if kind == resource.RLIMIT_AS else None)
-    assert 0 <= memory.available_bytes() <= 10**6
-
-
-@pytest.mark.parametrize(
-    ("own", "files", "expected"),
-    [
-        ("0::/", {"memory.max": "5000", "memory.current": "2000"}, 3000),  # version 2, in a container
-        ("0::/a/b", {"a/memory.max": "500", "a/memory.current": "100", "a/b/memory.max": "max"}, 400),
-        ("4:memory:/a", {"memory/a/memory.limit_in_bytes": "90", "memory/a/memory.usage_in_bytes": "60"}, 30),  # version 1
-        ("4:cpu,memory:/a", {"memory/memory.limit_in_bytes": "90", "memory/memory.usage_in_bytes": "50"}, 40),
-        ("0::/", {"memory.max": "100", "memory.current": "120"}, 0),
-        ("0::/", {"memory.max": "max", "memory.current": "120"}, None),
-        ("3:cpu:/a", {"memory/a/memory.limit_in_bytes": "90", "memory/a/memory.usage_in_bytes": "60"}, None),
-        ("", {}, None),
-    ],
-)
-def test_memory_heeds_the_limits_of_containers(own, files, expected, monkeypatch, tmp_path):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    (tmp_path / "own").write_text(own)
-    monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
-    monkeypatch.setattr(memory, "_CONTROL_GROUPS", tmp_path)
-    unlimited = 10**15
-    monkeypatch.setattr(memory, "_left_on_the_machine", lambda: [unlimited])
-    monkeypatch.setattr(memory, "_left_of_the_address_space", lambda: [])
-    assert memory.available_bytes() == (unlimited if expected is None else expected)
 
 
 def test_nothing_posix_is_imported_unguarded():

@@ -18,11 +18,17 @@ from spiel_cfrplus._utils.arrays import frozen
 from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching, SimplexRegretMatching
 
 BATTLESHIP = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=3,allow_repeated_shots=False)"
+
+
 DARK_HEX = "dark_hex(board_size=2,gameversion=adh)"
+
+
 GOOFSPIEL = (
     "turn_based_simultaneous_game(game=goofspiel("
     "num_cards=4,imp_info=True,points_order=ascending,returns_type=point_difference))"
 )
+
+
 # Games whose first iterations have ties, and how many iterations rational arithmetic is asked for.
 TIED: dict[str, int] = {
     BATTLESHIP: 2,
@@ -33,10 +39,17 @@ TIED: dict[str, int] = {
     "kuhn_poker(players=3)": 4,
     "sheriff(max_bribe=2,max_items=3,num_rounds=1)": 6,
 }
+
+
 PLUS: dict[type[Solver], bool] = {CFRSolver: False, CFRPlusSolver: True}
 
+
 tied = pytest.mark.parametrize("name", TIED)
+
+
 both_solvers = pytest.mark.parametrize("solver_type", PLUS)
+
+
 both_orders = pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 
 
@@ -122,31 +135,6 @@ def test_units_and_the_order_of_sums_change_nothing(name, change, unit, solver_t
         policies = [session.current_profile().probabilities for session in (solver, other)]
         np.testing.assert_allclose(*policies, rtol=0, atol=1e-9)
         assert other.nash_conv() / unit == pytest.approx(solver.nash_conv(), rel=1e-9, abs=1e-12)
-
-
-# Where the magnitudes come from.
-
-
-def test_rounding_by_hand():
-    # 2^-44 of the larger of (|2| + |-4|) / 2 and (1 + 4) / 2 for the row player, of (2 + 1) / 2 and (4 + 4) / 2 for the other.
-    game = compile_game(games.matrix_game([[2, -4], [1, 4]]))
-    assert (game.tie_tolerance * 2**44).tolist() == [3, 3, 3, 4, 4, 4]
-
-
-def test_rounding_by_hand_where_the_player_moves_again(kuhn):
-    # A deal has 1/6. With the jack, facing a bet (half of both deals): calling costs 2, so 2 * 1/12 * 2 = 1/3. Before that,
-    # betting loses 2 or wins 1, so 2 * 1/12 * (2 + 1) = 1/2; passing costs 1 if passed, so 2 * 1/12 * 1, and 1/3 from above.
-    treeplex, rounding = kuhn.treeplexes[0], kuhn.tie_tolerance[kuhn.player_slices[0]]
-    for key, expected in {"0": 1 / 2, "0pb": 1 / 3}.items():
-        own = treeplex.sequences(treeplex.infostate_keys.index(key))
-        assert rounding[own.start : own.stop] * 2**44 == pytest.approx([expected, expected], rel=1e-14)
-
-
-def test_payoffs_that_add_up_to_nothing_are_left_out():
-    tenths = Chance([0.1, 0.2, 0.3, 0.4], [End(pay) for pay in ([1, -1], [1, -1], [-1, 1], [0, 0])])
-    assert 0.1 + 0.2 - 0.3 != 0
-    game = compile_game(games.efg_game(Turn(0, "start", {0: tenths, 1: End([7, -7])})))
-    assert game.payoffs.tolist() == [[7, -7]]
 
 
 # What is no tie.

@@ -384,3 +384,34 @@ def test_infostates_that_the_game_does_not_have_are_named(kuhn):
     table = StrategyProfile.uniform(kuhn).to_dict() | {"3pb": [(0, 1.0)]}
     with pytest.raises(ValueError, match=mentions("kuhn_poker()", "1 infostates", "'3pb'", "leave them out")):
         read_policy(kuhn, table)
+
+
+def test_read_policy_takes_a_game_that_is_not_compiled():
+    game = GAMES["kuhn_poker"]()
+    profile = read_policy(game, openspiel_policy.UniformRandomPolicy(game))
+    assert (profile.probabilities == StrategyProfile.uniform(compile_game(game)).probabilities).all()
+    with pytest.raises(TypeError, match=mentions("expected a pyspiel.Game, got None")):
+        read_policy(None, {})
+
+
+def test_a_list_of_policies_says_whose_is_missing(kuhn):
+    profile = StrategyProfile.uniform(kuhn)
+    for policies, words in (
+        ([profile], "kuhn_poker() has 2 players, got 1 policies: none for player 1"),
+        ([], "kuhn_poker() has 2 players, got 0 policies: none for player 0, 1"),
+        ([profile] * 3, "kuhn_poker() has 2 players, got 3 policies; give one for each player"),
+    ):
+        with pytest.raises(ValueError, match=mentions(words)):
+            evaluate(kuhn, policies)
+    with pytest.raises(TypeError, match=mentions("kuhn_poker()", "got None for player 1")):
+        evaluate(kuhn, [profile, None])
+
+
+def test_a_profile_of_another_part_of_the_game_is_told_apart(kuhn):
+    state = kuhn.tree.game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    part = StrategyProfile.uniform(compile_subgame(state))
+    words = ["another game, kuhn_poker() below [0, 1], ", "than kuhn_poker(), 12 infostates, "]
+    with pytest.raises(ValueError, match=mentions(*words)):
+        read_policy(kuhn, part)
