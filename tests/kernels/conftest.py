@@ -1,0 +1,16 @@
+"""A cache of compiled kernels for each test that asks for one."""
+
+import pytest
+
+from spiel_cfrplus.kernels import compilation, compiled_files
+from spiel_cfrplus.kernels.compiled_files import VARIABLE, KernelFiles
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache for kernels that are made by `renewed`; its folder does not exist yet."""
+    root = tmp_path / "cache"
+    monkeypatch.setenv(VARIABLE, str(root))
+    monkeypatch.setattr(compiled_files, "_has_reported", False)
+    monkeypatch.setattr(compilation, "kernel_files", KernelFiles)
+    return root
