@@ -3,20 +3,13 @@
 import ast
 import importlib
 import inspect
-import subprocess
 import sys
 
 import pytest
+from fresh_process import run_python
 from open_spiel.python.games.kuhn_poker import KuhnPokerGame as PythonKuhn
 
 import spiel_cfrplus
-
-
-def run_python(script: str) -> str:
-    """What a fresh process prints."""
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def imported_by(script: str) -> set[str]:
@@ -90,21 +83,6 @@ assert set(spiel_cfrplus.__all__) <= set(dir(spiel_cfrplus)) and "__version__" i
 from spiel_cfrplus import *
 from spiel_cfrplus.solving import solvers
 assert CFRPlusSolver is solvers.CFRPlusSolver
-""")
-
-
-def test_modules_come_when_they_are_used():
-    """As the README writes them: `import spiel_cfrplus`, then `spiel_cfrplus.analysis.plotting.plot_convergence`."""
-    run_python("""
-import sys, spiel_cfrplus
-assert {"analysis", "game", "kernels", "openspiel", "policies", "regret_minimizers", "solving"} <= set(dir(spiel_cfrplus))
-assert {"plotting", "theory"} <= set(dir(spiel_cfrplus.analysis)) and "size_estimate" in dir(spiel_cfrplus.game)
-assert "spiel_cfrplus.analysis.plotting" not in sys.modules
-assert callable(spiel_cfrplus.analysis.plotting.plot_convergence)
-assert spiel_cfrplus.analysis.theory.TheoryChecks and spiel_cfrplus.analysis.convergence.convergence
-assert spiel_cfrplus.openspiel.cfr_br.CFRBRSolver
-assert spiel_cfrplus.CFRSolver is spiel_cfrplus.solving.solvers.CFRSolver
-assert not hasattr(spiel_cfrplus, "_kernel") and not hasattr(spiel_cfrplus.game, "theory")
 """)
 
 

@@ -1,7 +1,6 @@
 """How often kernels are compiled: not at import, and once for each kind of arguments."""
 
-import subprocess
-import sys
+from fresh_process import run_python
 
 PRELUDE = """
 import numba, pyspiel, spiel_cfrplus
@@ -16,19 +15,14 @@ assert len(kernels) >= 10
 """
 
 
-def run_python(script: str) -> str:
-    """What a fresh process prints, whose kernels have met nothing yet."""
-    result = subprocess.run([sys.executable, "-c", PRELUDE + script], capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
 def test_importing_the_package_compiles_nothing():
-    run_python("from spiel_cfrplus import *\nassert set(signatures().values()) == {0}, signatures()")
+    run_python(PRELUDE + "from spiel_cfrplus import *\nassert set(signatures().values()) == {0}, signatures()")
 
 
 def test_every_kernel_is_compiled_for_one_signature_whatever_is_solved():
-    script = """
+    script = (
+        PRELUDE
+        + """
 for name in ["kuhn_poker", "kuhn_poker(players=3)", "tiny_hanabi", "leduc_poker"]:
     for algorithm in spiel_cfrplus.ALGORITHMS.values():
         for alternating in (True, False):
@@ -51,6 +45,7 @@ assert {name for name, count in counts.items() if count > 1} <= {"self_play", "u
 assert counts["sequence_form"] == 2, counts  # with and without merged actions
 assert counts["evaluate"] == counts["payoff_gradient"] == 1, counts
 """
+    )
     # Compiling a kernel adds signatures to those that it inlines, loading it does not. What one process compiles another loads.
     if run_python(script) == "compiled\n":
         assert run_python(script) == ""
