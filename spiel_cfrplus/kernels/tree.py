@@ -75,7 +75,8 @@ def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num
     for h in range(parent.size):
         if h > 0:
             above = parent[h]
-            last_sequence[h] = last_sequence[above]
+            for player in range(last_sequence.shape[1]):
+                last_sequence[h, player] = last_sequence[above, player]
             if actor[above] >= 0:
                 last_sequence[h, actor[above]] = first_sequence[infostate[above]] + num_children[above]
             num_children[above] += 1

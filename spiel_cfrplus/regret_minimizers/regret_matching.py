@@ -150,9 +150,9 @@ class RegretMatchingRule(LocalRule):
         That has to have happened to all of them before.
         """
         skips = np.zeros(len(table), bool)
-        if self.prediction_weight == 0:
+        if self.prediction_weight == 0 and len(table) > 1:
             positive, negative = table[1:].T
-            skips[1:] = (positive == 1) & (negative == table[:-1, 1]) & np.isin(negative, [0, 1])
+            skips[1:] = (positive == 1) & (negative == table[:-1, 1]) & ((negative == 0) | (negative == 1))
         return skips
 
 
