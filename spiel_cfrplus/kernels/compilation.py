@@ -53,12 +53,15 @@ _SETTINGS = (
 )
 
 
+# Inlined by force: calls that pass tuples of arrays by value cost as much as a small game's whole iteration. Without Numba's
+# runtime nothing can be allocated and no references are counted; counting them wherever a tuple of arrays is handed on made
+# iterations up to fifty times as long.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
+
+
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """The one way in which functions of this package are compiled: at their first call, kept on disk if they are kernels."""
-    # Inlined by force: calls that pass these tuples of arrays by value would cost as much as a small game's whole iteration.
-    # Without Numba's runtime nothing can be allocated, and no references are counted. Counting them wherever a tuple of arrays is
-    # handed on made iterations up to fifty times as long.
-    dispatcher = numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=False)(function)
+    dispatcher = numba.njit(**_OPTIONS)(function)
     if _is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is the function
         dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
     return dispatcher

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from spiel_cfrplus._utils.arrays import saturated
 from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.kernels import passes, self_play
-from spiel_cfrplus.regret_minimizers.compiled_rules import start_state
+from spiel_cfrplus.regret_minimizers.compiled_rules import compile_errors_name, start_state
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule, RegretMatchingPlus, as_local_rule
@@ -107,9 +107,9 @@ class CFR:
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
         self._state.values[:] = checked
-        self_play.observe_utility(
-            self.treeplex.arrays, self._state, self._functions, self._memory, self.rule.empty_parameters(), table
-        )
+        arguments = (self._state, self._functions, self._memory, self.rule.empty_parameters(), table)
+        with compile_errors_name(self.rule):
+            self_play.observe_utility(self.treeplex.arrays, *arguments)
 
 
 class ComposedCFR:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
+from numba.core.errors import NumbaError
 
 from spiel_cfrplus._utils.validation import checked_number
 from spiel_cfrplus.kernels import passes
@@ -37,6 +39,24 @@ def compiled_function(function: Callable[..., Any], kind: str, arguments: str) -
     if len(inspect.signature(plain).parameters) != arguments.count(",") + 1:
         raise TypeError(f"the {kind} {plain.__name__} must take ({arguments}), it takes {inspect.signature(plain)}")
     return function if hasattr(function, "py_func") else jit(function)
+
+
+@contextlib.contextmanager
+def compile_errors_name(rule: CompiledRule) -> Iterator[None]:
+    """Errors of Numba name the rule that cannot be compiled.
+
+    Raises:
+      TypeError: instead of Numba's own errors.
+    """
+    try:
+        yield
+    except NumbaError as error:
+        text = str(error)
+        if "NRT required" in text:
+            reason = "it makes an array, a list or a copy of a slice; a rule keeps its arrays in `memory`, and works in loops"
+        else:
+            reason = text
+        raise TypeError(f"{rule.name} cannot be compiled: {reason}") from error
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,6 +31,7 @@ import numpy.typing as npt
 from spiel_cfrplus._utils.arrays import finite_vector, frozen, saturated
 from spiel_cfrplus.kernels import simplex as simplex_kernels
 from spiel_cfrplus.kernels.layouts import INDEX, TreeplexArrays
+from spiel_cfrplus.regret_minimizers.compiled_rules import compile_errors_name
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
 from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import (
@@ -119,7 +120,6 @@ class SimplexMinimizer:
         self.rule = as_local_rule(rule)
         self.tie_tolerance = checked_tie_tolerance(tie_tolerance, self._simplices.dimension)
         self.iteration = 0
-        self._functions = self.rule.functions
         self._memory = self.rule.memory(self._simplices.arrays, self.tie_tolerance)
         self._strategy = self._simplices.spread(1 / self._simplices.num_actions)
 
@@ -140,10 +140,9 @@ class SimplexMinimizer:
         t = self.iteration + 1
         table = self.rule.parameter_table(np.array([t]))
         parameters = self.rule.empty_parameters()
-        rule = self._functions.rule
-        simplex_kernels.update_simplices(
-            self._simplices.starts, utility, self._strategy, rule, self._memory, parameters, table, t
-        )
+        arguments = (utility, self._strategy, self.rule.function, self._memory, parameters, table, t)
+        with compile_errors_name(self.rule):
+            simplex_kernels.update_simplices(self._simplices.starts, *arguments)
         self.iteration = t
 
 

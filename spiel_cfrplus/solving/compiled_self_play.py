@@ -16,7 +16,7 @@ from spiel_cfrplus._utils.validation import checked_positive
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import parallel, passes, self_play
 from spiel_cfrplus.kernels.layouts import PayoffArrays, TreeplexArrays
-from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, start_state
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, compile_errors_name, start_state
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.symmetry import Reduction
@@ -132,7 +132,8 @@ class CompiledSelfPlay:
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
             table = self.rule.parameter_table(iterations)
             steps = self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
-            self._play(steps)
+            with compile_errors_name(self.rule):
+                self._play(steps)
 
     def _play(self, steps: self_play.Steps) -> None:
         arguments = (self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())
