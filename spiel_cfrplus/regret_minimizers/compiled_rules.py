@@ -51,12 +51,17 @@ def compile_errors_name(rule: CompiledRule) -> Iterator[None]:
     try:
         yield
     except NumbaError as error:
-        text = str(error)
-        if "NRT required" in text:
-            reason = "it makes an array, a list or a copy of a slice; a rule keeps its arrays in `memory`, and works in loops"
-        else:
-            reason = text
+        makes_arrays = "NRT required" in str(error) or "numba/np/arrayobj.py" in str(error)
+        reason = (
+            "it makes an array; a rule keeps its arrays in `memory`, and works in loops" if makes_arrays else _reason(error)
+        )
         raise TypeError(f"{rule.name} cannot be compiled: {reason}") from error
+
+
+def _reason(error: NumbaError) -> str:
+    """What Numba says is wrong, without the passes and calls in which it was found."""
+    lines = [line for line in str(error).splitlines() if not line.startswith(("Failed in", "During:"))]
+    return "\n".join(lines).strip().partition("\n\n")[0]
 
 
 @dataclasses.dataclass(frozen=True)
