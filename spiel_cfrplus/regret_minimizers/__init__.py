@@ -1,5 +1,6 @@
 """Regret minimizers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
 
+from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, StaticStrategy
@@ -38,6 +39,7 @@ __all__ = [
     "SimplexRegretMatching",
     "StaticStrategy",
     "TreeplexGradientAscent",
+    "jit",
     "local_rule",
     "project_onto_simplex",
     "project_onto_treeplex",
