@@ -26,7 +26,13 @@ def test_records_cannot_be_changed(record):
     assert record.__dataclass_params__.frozen
 
 
-@pytest.mark.parametrize("record", [record for record in records() if "ndarray" in str(record.__annotations__)])
+def has_arrays(record):
+    """Whether an attribute is an array; functions of arrays are none."""
+    kinds = [str(kind) for kind in record.__annotations__.values()]
+    return any("ndarray" in kind for kind in kinds if not kind.startswith(("Callable", "collections.abc.Callable")))
+
+
+@pytest.mark.parametrize("record", [record for record in records() if has_arrays(record)])
 def test_records_of_arrays_are_equal_to_themselves_only_and_have_short_texts(record):
     assert record.__eq__ is object.__eq__
     assert record.__hash__ is object.__hash__

@@ -91,9 +91,9 @@ def test_what_is_no_number_is_named(value, kuhn):
         "the averaging power": lambda: Averaging(value),
         "the exponent alpha": lambda: DiscountedRegretMatching(value),
         "the exponent beta": lambda: DiscountedRegretMatching(0.0, value),
-        "prediction_weight": lambda: CFR(kuhn.treeplexes[0], prediction_weight=value),
     }
     if value is not None:
+        calls["prediction_weight"] = lambda: CFR(kuhn.treeplexes[0], prediction_weight=value)
         calls["time_limit"] = lambda: convergence(CFRSolver(kuhn), 1, time_limit=value)
         calls["target_nash_conv"] = lambda: convergence(CFRSolver(kuhn), 1, target_nash_conv=value)
         calls["step_size"] = lambda: LEARNERS["cfr_hedge"].with_step_size(value)

@@ -127,7 +127,7 @@ def test_lack_of_memory_is_an_error_that_names_the_game_and_the_size(monkeypatch
         with pytest.raises(MemoryError, match=r"leduc_poker\(\), after \d+ histories and \d+ infostates of the walk" + remedy):
             compile_game(LEDUC)
     with monkeypatch.context() as patch:
-        patch.setattr("spiel_cfrplus.solving.compiled_self_play.allocate_state", fail)
+        patch.setattr("spiel_cfrplus.solving.compiled_self_play.start_state", fail)
         with pytest.raises(MemoryError, match=r"leduc_poker\(\), a solver of \d+ sequences and \d+ payoffs" + remedy):
             CFRPlusSolver(LEDUC)
     with monkeypatch.context() as patch:
