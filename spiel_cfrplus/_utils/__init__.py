@@ -1,1 +1,1 @@
-"""Helpers that know nothing of games or solvers."""
+"""Utilities that are independent of games and solvers."""

@@ -1,4 +1,4 @@
-"""Read-only arrays, and records of them."""
+"""Read-only arrays, and dataclasses of them."""
 
 from __future__ import annotations
 
@@ -8,53 +8,53 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-# Sums of millions of such numbers fit a float64.
+# Sums of millions of numbers up to this bound stay finite in float64, whose largest value is 1.8e308.
 LARGEST = 1e300
 
 
 def frozen(values: npt.ArrayLike, dtype: npt.DTypeLike) -> np.ndarray:
-    """A copy of `values` as a C-contiguous array that refuses writes."""
+    """A read-only copy of `values` as a C-contiguous array."""
     return sealed(np.array(values, dtype, order="C"))
 
 
 def sealed(values: np.ndarray) -> np.ndarray:
-    """The array itself, which refuses writes from now on; for a large one that nobody else holds."""
+    """Makes the array itself read-only and returns it; for large arrays that have no other references."""
     values.flags.writeable = False
     return values
 
 
-def finite_vector(values: npt.ArrayLike, size: int, of_what: str = "") -> np.ndarray:
-    """A copy of `values`, float64 (size,).
+def finite_vector(values: npt.ArrayLike, size: int, description: str = "") -> np.ndarray:
+    """A copy of `values`, float64 (size,); `description` is part of the error message.
 
     Raises:
-      ValueError: wrong shape, or numbers that are not finite.
+      ValueError: wrong shape, or non-finite numbers.
     """
     vector = np.array(values, np.float64)
     if vector.shape != (size,) or not np.isfinite(vector).all():
-        raise ValueError(f"expected {size} finite numbers{of_what}, got {vector!r}")
+        raise ValueError(f"expected {size} finite numbers{description}, got {vector!r}")
     return vector
 
 
 def saturated(values: npt.ArrayLike) -> np.ndarray:
-    """The numbers, none of them beyond `LARGEST` in magnitude; infinities become that."""
+    """Clips the numbers, infinities included, to magnitude `LARGEST`."""
     return np.clip(values, -LARGEST, LARGEST)
 
 
 def powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
-    """Iteration ** exponent, float64, infinite where that is too large."""
+    """iterations ** exponent, float64; infinite on overflow."""
     with np.errstate(over="ignore"):
         return np.asarray(iterations, np.float64) ** exponent
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Immutable:
-    """A frozen dataclass of read-only arrays: its copies are itself, and pickling keeps the arrays read-only."""
+    """Base of frozen dataclasses of read-only arrays: copying returns the object itself; unpickled arrays are read-only."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._summary()})"
 
     def _summary(self) -> str:
-        """What tells one from another at a glance."""
+        """The text that `repr` shows in parentheses."""
         raise NotImplementedError
 
     def __copy__(self) -> Self:

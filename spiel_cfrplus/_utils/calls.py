@@ -1,4 +1,4 @@
-"""Errors in calls of a class, reported with the name of the class that was called."""
+"""Argument errors of constructors that name the class that was called."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import types
 
 
 def name_constructor_after(cls: type) -> None:
-    """Gives a class that inherits its constructor one of its own, the same but for its name.
+    """Copies an inherited constructor to the class and sets its name.
 
-    A mistake in the arguments, such as a misspelled keyword, is then reported for this class instead of the one that it
-    inherits from. For use in `__init_subclass__`.
+    Python then reports an invalid argument, such as a misspelled keyword, for this class instead of its base class. For use in
+    `__init_subclass__`.
     """
     if "__init__" in vars(cls):
         return

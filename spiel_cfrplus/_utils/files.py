@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all.
+"""Atomic writing of files: a file is written completely or not at all.
 
-A writer that is killed leaves its temporary file behind. The next writer to the same target removes it: the name of a temporary
-file tells the target, and a lock on it tells whether its writer still lives. Where the file system knows no locks, or the
-writer was on another machine, a temporary file is left alone until it is an hour old.
+A writer that is killed leaves a temporary file. The next writer to the same target removes it: the name of a temporary file
+identifies the target, and its lock shows whether its writer is still running. If the file system does not support locks, or the
+writer ran on another machine, a temporary file is removed only after an hour.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any, BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows, where an open file cannot be removed in the first place
+except ImportError:  # Windows, where an open file cannot be removed, so no locks are needed
     fcntl = None  # type: ignore[assignment]
 
 _ABANDONED_AFTER_SECONDS = 3600.0
 
 
 def checked_path(path: Any, name: str = "path") -> str:
-    """The path as a text.
+    """The path as a string.
 
     Args:
-      path: what the user gave.
-      name: what the user knows it by.
+      path: the argument of a public function.
+      name: the name of the argument.
 
     Raises:
-      TypeError: neither a text nor a path.
+      TypeError: not a string or a path.
     """
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise TypeError(f"{name} must be a str or a pathlib.Path, got {path!r}")
@@ -44,9 +44,9 @@ def checked_path(path: Any, name: str = "path") -> str:
 
 @contextlib.contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to; `path` holds either what it held before or all that was written, whatever happens.
+    """Opens a file for writing; `path` contains either its previous contents or the complete new contents at all times.
 
-    Temporary files that killed writers to `path` left behind are removed.
+    Removes temporary files of killed writers to `path`.
 
     Raises:
       OSError: the file cannot be written.
@@ -61,15 +61,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:  # still locked, so that nobody removes it until it has its name
+            if fcntl is not None:  # renamed while locked, so that no other process removes it before
                 os.replace(temporary, path)
-        if fcntl is None:  # Windows renames closed files only
+        if fcntl is None:  # Windows can rename closed files only
             os.replace(temporary, path)
 
 
 @contextlib.contextmanager
 def _named_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Errors of the system that name no file, such as that of a full disk, name `path`."""
+    """Adds `path` to operating-system errors that do not name a file, such as a full disk."""
     try:
         yield
     except OSError as error:
@@ -79,22 +79,22 @@ def _named_in_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Finds out before any work whether `atomic_write` can write there; removes what killed writers left, leaves no trace.
+    """Checks, without changing `path`, that `atomic_write` can write to it; removes temporary files of killed writers.
 
     Raises:
-      OSError: it cannot.
+      OSError: the file cannot be written.
       TypeError: not a path.
     """
     target = _target(path)
     remove_unfinished(path)
     tempfile.TemporaryFile(dir=target.parent).close()
-    if not os.path.lexists(path):  # its name may be too long
+    if not os.path.lexists(path):  # creating the file shows whether its name is valid, for example not too long
         open(path, "xb").close()
         os.unlink(path)
 
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:
-    """Removes the temporary files that killed writers to `path` left behind; those of live writers stay."""
+    """Removes the temporary files of killed writers to `path`; files of running writers are not removed."""
     with contextlib.suppress(OSError):
         path = _target(path)
         for temporary in path.parent.glob(f"{_prefix(path)}*"):
@@ -103,24 +103,24 @@ def remove_unfinished(path: str | os.PathLike[str]) -> None:
 
 
 def _target(path: str | os.PathLike[str]) -> pathlib.Path:
-    """What is to be replaced: what a link points to, not the link.
+    """The file to be replaced; a link is resolved.
 
     Raises:
-      OSError: no such folder, a loop of links, or something that must not be replaced by a file, such as a device.
+      OSError: the directory does not exist, the links form a loop, or the path is not a regular file.
       TypeError: not a path.
     """
     target = pathlib.Path(os.path.realpath(checked_path(path)))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
     if target.exists() and not target.is_file():
-        raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
     if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "no such folder", os.fspath(target.parent))
+        raise FileNotFoundError(errno.ENOENT, "no such directory", os.fspath(target.parent))
     return target
 
 
 def _prefix(path: pathlib.Path) -> str:
-    """How the temporary files of a target begin; of one length, so that long names of targets are no trouble."""
+    """The prefix of the temporary files of a target; its length is fixed, so long names of targets cause no error."""
     return f".unfinished-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}-"
 
 
@@ -134,9 +134,9 @@ def _temporary_file(path: pathlib.Path) -> Iterator[BinaryIO]:
     while True:
         with open(path.with_name(_prefix(path) + _this_machine() + secrets.token_hex(8)), "xb") as file:
             if fcntl is not None:
-                with contextlib.suppress(OSError):  # a file system without locks
+                with contextlib.suppress(OSError):  # the file system may not support locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if os.fstat(file.fileno()).st_nlink == 0:  # taken for abandoned and removed before it was locked
+                if os.fstat(file.fileno()).st_nlink == 0:  # another process removed the file before it was locked
                     continue
             yield file
             return
@@ -144,8 +144,8 @@ def _temporary_file(path: pathlib.Path) -> Iterator[BinaryIO]:
 
 def _remove_if_abandoned(temporary: pathlib.Path, here: bool) -> None:
     if fcntl is None or time.time() - temporary.stat().st_mtime > _ABANDONED_AFTER_SECONDS:
-        temporary.unlink()  # on Windows this is an error while the file is open
+        temporary.unlink()  # raises an error on Windows while the file is open
     elif here:
         with open(temporary, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error if its writer is alive
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error if its writer is running
             temporary.unlink()

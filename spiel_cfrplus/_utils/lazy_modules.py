@@ -1,4 +1,4 @@
-"""Packages whose modules are imported on first use, because importing all of them takes seconds."""
+"""Packages that import their modules on first access, because importing all of them takes seconds."""
 
 import importlib
 import pkgutil
@@ -7,11 +7,11 @@ from types import ModuleType
 
 
 def modules_on_first_use(package: str, path: Iterable[str]) -> tuple[Callable[[str], ModuleType], Callable[[], list[str]]]:
-    """Makes `__getattr__` and `__dir__` of a package (PEP 562), with which each of its modules is an attribute.
+    """Returns `__getattr__` and `__dir__` for a package (PEP 562) that make each of its modules an attribute.
 
     Args:
-      package: the package's `__name__`.
-      path: its `__path__`.
+      package: `__name__` of the package.
+      path: `__path__` of the package.
     """
 
     def modules() -> list[str]:

@@ -1,4 +1,4 @@
-"""Calls of OpenSpiel, which prints what it throws on standard error: up to hundreds of lines for one error."""
+"""Suppression of the messages that OpenSpiel prints to standard error before it raises an error, up to hundreds of lines."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from collections.abc import Iterator
 
 import pyspiel
 
-# The descriptor belongs to the whole process, so only one thread at a time may redirect it.
-_one_at_a_time = threading.RLock()
+# The descriptor is shared by all threads, so only one thread at a time may redirect it.
+_redirect_lock = threading.RLock()
 _STANDARD_ERROR = 2
 
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """While this is entered, what OpenSpiel prints on standard error is dropped; what Python prints there is not.
+    """Discards what OpenSpiel prints to standard error in the body of the `with`, but not what Python prints there.
 
-    OpenSpiel writes to the file descriptor, Python to `sys.stderr`, which writes to a copy of the descriptor meanwhile. For
-    short calls only: child processes that are started meanwhile, and faults of the interpreter, are silent as well.
+    OpenSpiel writes to the file descriptor, which is redirected. Python writes to `sys.stderr`, which uses a copy of the
+    original descriptor. For short calls only: messages of child processes and of interpreter crashes are discarded as well.
     """
-    with _one_at_a_time, contextlib.ExitStack() as undo:
+    with _redirect_lock, contextlib.ExitStack() as undo:
         try:
             saved = os.dup(_STANDARD_ERROR)
-        except OSError:  # closed, so there is nothing to redirect
+        except OSError:  # standard error is closed, so there is nothing to redirect
             yield
             return
         undo.callback(os.close, saved)
         undo.enter_context(_python_writes_to(saved))
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), _STANDARD_ERROR)
+        with open(os.devnull, "wb") as null_device:
+            os.dup2(null_device.fileno(), _STANDARD_ERROR)
         undo.callback(os.dup2, saved, _STANDARD_ERROR)
         yield
 
 
 @contextlib.contextmanager
 def _python_writes_to(descriptor: int) -> Iterator[None]:
-    """Has `sys.stderr` write to `descriptor` if it writes to standard error; in notebooks, for one, it does not."""
+    """Redirects `sys.stderr` to `descriptor` if it writes to standard error; in notebooks, for example, it does not."""
     original = sys.stderr
     try:
         on_standard_error = original.fileno() == _STANDARD_ERROR
@@ -58,7 +58,7 @@ def _python_writes_to(descriptor: int) -> Iterator[None]:
 
 
 def loads_back(game: pyspiel.Game) -> bool:
-    """Whether OpenSpiel loads a game with the same string by the game's string."""
+    """Whether OpenSpiel can load a game with the same string from the string of this game."""
     try:
         with silent_stderr():
             return str(pyspiel.load_game(str(game))) == str(game)

@@ -1,4 +1,4 @@
-"""Progress bars, on terminals only."""
+"""Progress bars, shown on terminals only."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ Advance = Callable[[int], object]
 
 
 def no_advance(steps: int) -> None:
-    """Shows nothing."""
+    """Does nothing."""
 
 
 @contextlib.contextmanager
 def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator[Advance]:
-    """Gives a function that moves a bar on standard error; it does nothing unless `show` and that is a terminal.
+    """Yields a function that advances a progress bar on standard error; without a terminal the function does nothing.
 
     Args:
-      show: whether a bar is wanted.
-      unit: what is counted.
-      total: how many there will be, if known.
+      show: whether to show a bar.
+      unit: the name of one step.
+      total: the number of steps, if known.
     """
     if not show or not _can_show():
-        yield no_advance  # not a disabled tqdm: that would start a thread
+        yield no_advance  # not a disabled tqdm, because it would start a thread
         return
     with tqdm.tqdm(total=total, unit=f" {unit}", unit_scale=True, delay=1) as bar:
         yield bar.update
 
 
 def write_line(line: str) -> None:
-    """Prints a line, above a progress bar if there may be one."""
+    """Prints a line, above the progress bar if one is shown."""
     if _can_show():
         tqdm.tqdm.write(line)
-    else:  # tqdm's own way takes locks, and an interrupt while it makes them ends in another error
+    else:  # tqdm.write creates locks, and Ctrl-C at that moment would raise an unrelated error
         print(line)
 
 

@@ -1,4 +1,4 @@
-"""Numbers that the user gives: counts of things, and numbers of players."""
+"""Validation of numeric arguments."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-# Compiled code counts iterations with 64 bits; sums of two counts fit as well.
+# Compiled code counts iterations with 64-bit integers; the bound ensures that the sum of two counts does not overflow.
 MOST_ITERATIONS = 2**62
 
 
 def checked_count(number: Any, things: str = "iterations", *, least: int = 0, most: float = MOST_ITERATIONS) -> int:
-    """A number of `things`, as an `int`.
+    """A number of `things` as an `int`; `things` is a plural noun for the error message.
 
     Raises:
       TypeError: not an integer.
@@ -32,11 +32,11 @@ def checked_count(number: Any, things: str = "iterations", *, least: int = 0, mo
 
 
 def checked_number(value: Any, name: str) -> float:
-    """A number as a float64, NaN and infinity included.
+    """A number as a float; NaN and infinity are accepted.
 
     Args:
-      value: what the user gave.
-      name: what the user knows it by.
+      value: the argument of a public function.
+      name: the name of the argument.
 
     Raises:
       TypeError: not a number.
@@ -44,7 +44,7 @@ def checked_number(value: Any, name: str) -> float:
     """
     try:
         if isinstance(value, str | bytes):
-            raise TypeError("a text")
+            raise TypeError("strings are not converted")
         return float(value)
     except TypeError as error:
         raise TypeError(f"{name} must be a number, got {value!r}") from error
@@ -53,7 +53,7 @@ def checked_number(value: Any, name: str) -> float:
 
 
 def checked_positive(number: Any, things: str) -> int:
-    """A number of `things` that there must be.
+    """A positive number of `things`.
 
     Raises:
       ValueError: not an integer, or less than 1.
@@ -64,7 +64,7 @@ def checked_positive(number: Any, things: str) -> int:
 
 
 def at_most_cores(number: Any, things: str) -> int:
-    """A number of `things` that run at the same time.
+    """A number of `things` that run concurrently.
 
     Raises:
       ValueError: not an integer, less than 1, or more than the machine has cores.
@@ -76,21 +76,21 @@ def at_most_cores(number: Any, things: str) -> int:
 
 
 def num_cores() -> int | None:
-    """How many cores the machine has, if the system tells."""
+    """The number of cores of the machine; None if the system does not provide it."""
     return os.cpu_count()
 
 
 def checked_player(player: Any, num_players: int, game: object) -> int:
-    """The number of a player of `game`, as an `int`.
+    """The number of a player of `game` as an `int`.
 
     Raises:
       TypeError: not an integer.
-      ValueError: there is no such player.
+      ValueError: the player does not exist.
     """
     try:
         number = operator.index(player)
     except TypeError as error:
-        raise TypeError(f"a player is an integer from 0 to {num_players - 1}, got {player!r}") from error
+        raise TypeError(f"a player must be an integer from 0 to {num_players - 1}, got {player!r}") from error
     if not 0 <= number < num_players:
         raise ValueError(f"{game} has players 0 to {num_players - 1}, got {number}")
     return number

@@ -1,4 +1,4 @@
-"""From pyspiel games to arrays."""
+"""Compilation of pyspiel games into arrays."""
 
 from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
 

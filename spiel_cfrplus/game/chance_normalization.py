@@ -1,4 +1,4 @@
-"""Chance probabilities that sum to 1, from those that a game gives; see `chance` for the sums that are accepted."""
+"""Normalization of chance probabilities; see `chance` for the sums that are accepted."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from spiel_cfrplus.game.game_tree import GameTree
 
 
 def normalized(tree: GameTree) -> GameTree:
-    """The tree with chance probabilities that sum to 1 up to rounding; the tree itself if they do.
+    """The tree with chance probabilities that sum to 1 up to rounding; returns `tree` itself if they already do.
 
     Warns:
-      UserWarning: some had to be normalized; names the first history.
+      UserWarning: some probabilities were normalized; the message names the first such history.
     """
     children = 1 + np.flatnonzero(tree.actor[tree.parent[1:]] == int(pyspiel.PlayerId.CHANCE))
     if len(children) == 0:
@@ -28,7 +28,8 @@ def normalized(tree: GameTree) -> GameTree:
     probabilities = tree.chance_probability[children]
     sums = np.add.reduceat(probabilities, starts)
     stops = np.append(starts[1:], len(children))
-    for node in np.flatnonzero(np.abs(sums - 1) > ROUNDING):  # `reduceat` rounds at every addition
+    # `reduceat` rounds at every addition, so its error may exceed ROUNDING where the exact sum is 1.
+    for node in np.flatnonzero(np.abs(sums - 1) > ROUNDING):
         sums[node] = math.fsum(probabilities[starts[node] : stops[node]])
     sums[np.abs(sums - 1) <= ROUNDING] = 1.0
     off = np.flatnonzero(sums != 1)
@@ -37,14 +38,14 @@ def normalized(tree: GameTree) -> GameTree:
     first, total = list(tree.history_actions(int(tree.parent[children[starts[off[0]]]]))), float(sums[off[0]])
     warn(
         f"{tree.game}, history {first}: the chance probabilities sum to {total}; they were divided by their sum here"
-        f"{_at_others(len(off) - 1)}"
+        f"{_other_histories(len(off) - 1)}"
     )
     chance_probability = tree.chance_probability.copy()
     chance_probability[children] = probabilities / np.repeat(sums, stops - starts)
     return dataclasses.replace(tree, chance_probability=sealed(chance_probability))
 
 
-def _at_others(count: int) -> str:
+def _other_histories(count: int) -> str:
     if count == 0:
         return ""
     return " and at 1 other history" if count == 1 else f" and at {count} other histories"

@@ -1,14 +1,14 @@
-"""Walks a `pyspiel.Game` once, or what is below some of its states, and keeps the tree as flat arrays.
+"""The tree of a game or subgame as flat arrays, built by one walk over the `pyspiel` states.
 
-Only this module, `tree_walk` and `roots` touch `pyspiel.State`. Everything that iterates works on arrays derived from a
-`GameTree`.
+Solvers do not use `pyspiel.State`; they work on arrays derived from a `GameTree`.
 
 Terms:
 
-* A *history* is a sequence of actions from the root, chance included. Histories are numbered in preorder: a parent comes
-  before its children, children come in the order of `legal_actions()` or `chance_outcomes()`.
-* An *infostate* is what one player cannot tell apart: a pair (player, information-state string). Infostates are numbered in
-  the order in which the walk first meets them. The same string for two players names two infostates.
+* A *history* is a sequence of actions from the root, chance included. Histories are numbered in preorder: a parent precedes
+  its children, and children are in the order of `legal_actions()` or `chance_outcomes()`.
+* An *infostate* is a set of histories that one player cannot distinguish, identified by a pair (player, information-state
+  string). Infostates are numbered in the order in which the walk first visits them. The same string for two players identifies
+  two infostates.
 
 >>> import pyspiel
 >>> tree = GameTree.from_game(pyspiel.load_game("kuhn_poker"))
@@ -44,8 +44,8 @@ NO_PARENT = -1
 NO_ACTION = -1
 NO_INFOSTATE = -1
 
-# Regrets, sums of millions of returns, must fit a float64.
-_LARGEST_RETURN = 1e300
+# Regrets are sums of millions of returns; the bound keeps them finite in float64, whose largest value is 1.8e308.
+_MAX_RETURN = 1e300
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -53,20 +53,20 @@ class GameTree(Immutable):
     """The tree of a game as read-only arrays: H histories, Z terminal histories, I infostates, n players.
 
     Attributes:
-      game: the game that was walked.
-      roots: the histories, as tuples of action ids, of the states where the tree starts: the empty one for a whole game. If
-        there are several, history 0 is a chance move between them, whose "actions" are their numbers.
+      game: the game.
+      roots: the histories of the root states, as tuples of action ids; the empty history for a whole game. If there are
+        several, history 0 is a chance move among them, and its actions are the positions in `roots`.
       parent: int32 (H,), the parent history; `NO_PARENT` at the root.
-      action: int32 (H,), or int64 where ids do not fit: the action that leads here from the parent; `NO_ACTION` at the root.
+      action: int32 (H,), or int64 if some id does not fit: the action taken at the parent; `NO_ACTION` at the root.
       actor: int8 (H,), the player to move, `CHANCE` or `TERMINAL`.
       infostate: int32 (H,), the infostate of a decision history, else `NO_INFOSTATE`.
-      chance_probability: float64 (H,), probability of the chance move that leads here; 1 where the parent is not chance.
-        (Where play is locked, a player's move is one of chance; see `locking`.)
+      chance_probability: float64 (H,), probability of the chance move taken at the parent; 1 if the parent is not chance.
+        (A locked player move is a chance move; see `locking`.)
       terminal: int32 (Z,), the terminal histories, ascending.
       returns: float64 (Z, n), `State.returns()` of each terminal history, in game units.
-      infostate_player: int8 (I,), whose infostate it is.
+      infostate_player: int8 (I,), the player who acts at each infostate.
       infostate_keys: tuple of I information-state strings.
-      legal_action_start: int32 (I + 1,), infostate i's legal actions are `legal_actions[legal_action_start[i] :
+      legal_action_start: int32 (I + 1,), the legal actions of infostate i are `legal_actions[legal_action_start[i] :
         legal_action_start[i + 1]]`.
       legal_actions: int64, action ids in the order of `State.legal_actions()`.
     """
@@ -90,10 +90,11 @@ class GameTree(Immutable):
 
     @property
     def below_roots(self) -> str:
-        """Where a sub-game starts, in words for a summary."""
+        """The roots of a subgame as part of a summary; empty for a whole game."""
         if self.roots == ((),):
             return ""
-        return f" below {list(self.roots[0])}" + f" and {len(self.roots) - 1} others" * (len(self.roots) > 1)
+        first = f" below {list(self.roots[0])}"
+        return first if len(self.roots) == 1 else f"{first} and {len(self.roots) - 1} others"
 
     @classmethod
     def from_game(
@@ -105,26 +106,26 @@ class GameTree(Immutable):
         time_limit: float | None = None,
         progress: bool = False,
     ) -> GameTree:
-        """Walks the tree of `game`, with one state alive for each ply of the current path.
+        """Walks the tree of `game`; keeps one state in memory for each ply of the current path.
 
         Args:
-          game: any sequential game with explicit or no chance that has information-state strings.
-          processes: how many share the walk, which changes nothing else; more than 1 for games that OpenSpiel can load back by
-            their string and that are part of OpenSpiel's own library.
-          max_histories: refuse trees with more histories than this.
-          time_limit: stop the walk after about this many seconds; looked at every thousand histories.
+          game: a sequential game that has information-state strings and either no chance moves or explicit ones.
+          processes: number of processes for the walk; the result does not depend on it. More than 1 requires a game that is
+            part of the OpenSpiel library and that OpenSpiel can load from its string.
+          max_histories: the largest number of histories; a larger tree raises an error.
+          time_limit: stop the walk after about this many seconds; checked about every thousand histories.
           progress: show a progress bar on standard error, if that is a terminal.
 
         Warns:
-          LargeGameWarning: the walk has met a million histories, and the game will probably not fit into memory.
+          LargeGameWarning: the walk has visited a million histories, and the game will probably not fit into memory.
 
         Raises:
           MemoryError: memory ran out.
           TimeoutError: the walk took longer than `time_limit`.
-          ValueError: the game is simultaneous, mean-field or has sampled chance; has no information-state strings, or strings
-            that change between two calls; has histories of one infostate with different legal actions, a decision without
-            legal actions, chance probabilities that are not a distribution, or non-finite returns; or is larger than
-            `max_histories`.
+          ValueError: the game is simultaneous or mean-field, or has sampled chance; it has no information-state strings, or
+            strings that differ between two calls; it has different legal actions at histories of one infostate, a decision
+            without legal actions, chance probabilities that are not a distribution, or non-finite returns; or it has more than
+            `max_histories` histories.
         """
         limits = WalkLimits.starting_now(max_histories, time_limit)
         check_game(game)
@@ -133,23 +134,23 @@ class GameTree(Immutable):
 
     @classmethod
     def from_record(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
-        """Derives the tree from what a walk has met.
+        """Builds the tree from the record of a walk.
 
         Raises:
           MemoryError: memory ran out.
           ValueError: non-finite returns.
         """
         with memory_errors_name(lambda: f"{game}, a tree of {len(record.nodes)} histories"):
-            tree = cls._laid_out(game, roots, record)
+            tree = cls._from_unchecked_record(game, roots, record)
         _check_returns(tree)
         return tree
 
     @classmethod
-    def _laid_out(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
-        """The tree of a walk, returns unchecked.
+    def _from_unchecked_record(cls, game: pyspiel.Game, roots: tuple[History, ...], record: WalkRecord) -> GameTree:
+        """Builds the tree without checking the returns.
 
-        What leads to a history is an edge: one of the legal actions of an infostate or, numbered after all of these, one of the
-        outcomes of a chance history.
+        An edge is a legal action of an infostate or an outcome of a chance history. Edges of infostates are numbered first,
+        followed by those of chance histories.
         """
         nodes = record.nodes
         actor = nodes.astype(np.int8)
@@ -193,17 +194,17 @@ class GameTree(Immutable):
         time_limit: float | None = None,
         progress: bool = False,
     ) -> GameTree:
-        """Walks what is below some states of a game; the states themselves are left as they are.
+        """Walks the subgame that starts at some states of a game; the states are not modified.
 
         Args:
-          states: one state, or the k roots of a sub-game.
-          reach: every player's reach of each, see `roots.root_distribution`.
+          states: one state, or the k roots of a subgame.
+          reach: each player's reach of each root, see `subgames.root_distribution`.
           max_histories, time_limit, progress: as for `from_game`.
 
         Raises:
-          TypeError, ValueError: no states to start from, or no reach, see `roots`; or as for `from_game`.
+          TypeError, ValueError: invalid states or reach, see `subgames`; or as for `from_game`.
           MemoryError, TimeoutError: as for `from_game`.
-          ValueError: an infostate lies before a root as well as below one.
+          ValueError: an infostate contains histories both before a root and below one.
         """
         limits = WalkLimits.starting_now(max_histories, time_limit)
         game, roots = checked_roots(states)
@@ -216,22 +217,21 @@ class GameTree(Immutable):
         return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles, unless OpenSpiel could not make the same game again from its pickle.
+        """Supports pickling of games that OpenSpiel can restore from a pickle.
 
         Raises:
-          ValueError: it could not.
+          ValueError: OpenSpiel cannot restore the game.
         """
         if not self.can_be_pickled:
             raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it back by its string. Pickle what was computed "
-                "instead, such as the arrays of a policy; spiel_cfrplus.CFRSolver, CFRPlusSolver and their relatives can be "
-                "saved with solver.save(path) and loaded with game="
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it from its string. Pickle results instead, such as the "
+                "arrays of a policy; a spiel_cfrplus solver can be saved with solver.save(path) and loaded with game="
             )
         return super().__reduce__()
 
     @property
     def can_be_pickled(self) -> bool:
-        """Whether OpenSpiel could make the same game again from its pickle."""
+        """Whether OpenSpiel can restore the game from a pickle."""
         try:
             with silent_stderr():
                 pickle.loads(pickle.dumps(self.game))
@@ -257,19 +257,19 @@ class GameTree(Immutable):
 
     @functools.cached_property
     def subtree_end(self) -> np.ndarray:
-        """One past the last history below each history, int64 (H,): the subtree of h is `h : subtree_end[h]`."""
+        """int64 (H,), one past the last history of each subtree: the subtree of h is `h : subtree_end[h]`."""
         sizes = np.ones(self.num_histories, np.int64)
         tree_kernels.add_to_parents(self.parent, sizes)
         return frozen(np.arange(self.num_histories) + sizes, np.int64)
 
     @functools.cached_property
     def first_history(self) -> np.ndarray:
-        """The first history of each infostate, int64 (I,)."""
+        """int64 (I,), the first history of each infostate."""
         decisions = np.flatnonzero(self.infostate != NO_INFOSTATE)
         return decisions[np.unique(self.infostate[decisions], return_index=True)[1]]
 
     def history_actions(self, history: int) -> tuple[int, ...]:
-        """The action ids that lead from the start of the game to `history`, chance moves included."""
+        """The action ids on the path from the start of the game to `history`, chance moves included."""
         actions = []
         while self.parent[history] != NO_PARENT:
             actions.append(int(self.action[history]))
@@ -279,9 +279,9 @@ class GameTree(Immutable):
         return (*self.roots[actions.pop()], *reversed(actions)) if actions else ()
 
     def states(self, histories: np.ndarray) -> Iterator[tuple[int, pyspiel.State]]:
-        """Yields `(history, state)` for ascending `histories`, replaying each shared prefix once.
+        """Yields `(history, state)` for ascending `histories`; replays each shared prefix once.
 
-        The states are the caller's to keep: none is changed afterwards.
+        The states are not modified after they are yielded.
         """
         path = [0]
         path_states = [replay(self.game, self.history_actions(0))]
@@ -293,8 +293,8 @@ class GameTree(Immutable):
                 descent.append(node)
                 node = int(self.parent[node])
             keep = depth_on_path[node] + 1
-            for left in path[keep:]:
-                del depth_on_path[left]
+            for node_left in path[keep:]:
+                del depth_on_path[node_left]
             del path[keep:], path_states[keep:]
             for node in reversed(descent):
                 depth_on_path[node] = len(path)
@@ -309,7 +309,7 @@ class GameTree(Immutable):
 
 
 def _narrow(actions: np.ndarray) -> np.ndarray:
-    """As int32 where all of them fit."""
+    """Converts to int32 if all values fit."""
     fit = len(actions) == 0 or (actions.min() >= np.iinfo(np.int32).min and actions.max() <= np.iinfo(np.int32).max)
     return actions.astype(np.int32) if fit else actions
 
@@ -320,15 +320,15 @@ def _check_not_cut(tree: GameTree) -> None:
     if cut:
         player, key = min(cut)
         raise ValueError(
-            f"{tree.game}: infostate {key!r} of player {player} lies both before the roots of the sub-game and below them, but "
-            "has one policy; start from its first histories instead, or after them"
+            f"{tree.game}: infostate {key!r} of player {player} contains histories both before the roots of the subgame and "
+            "below them, but has one policy; start the subgame at its first histories, or after them"
         )
 
 
 def _check_returns(tree: GameTree) -> None:
-    bad = np.flatnonzero(~(np.abs(tree.returns) <= _LARGEST_RETURN).all(axis=1))
+    bad = np.flatnonzero(~(np.abs(tree.returns) <= _MAX_RETURN).all(axis=1))
     if len(bad):
         history, returns = list(tree.history_actions(tree.terminal[bad[0]])), tree.returns[bad[0]].tolist()
         raise ValueError(
-            f"{tree.game}, history {history}: returns() are {returns}, not finite numbers up to {_LARGEST_RETURN:g}"
+            f"{tree.game}, history {history}: returns() is {returns}, not finite numbers of magnitude at most {_MAX_RETURN:g}"
         )

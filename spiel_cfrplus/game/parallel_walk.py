@@ -1,11 +1,11 @@
-"""The walk in several processes, each below a part of the histories of some ply; the record is that of one walk, bit for bit.
+"""The walk in several processes. The record is identical, bit for bit, to that of a walk in one process.
 
-The parts are consecutive runs of the histories of one ply, in preorder. A process walks its part with a `TreeWalk` of its own.
-This one goes through what is above the ply, and where a walk would go on below it takes over what was met there: the infostates
-that are new here get the next numbers, in the order in which they were met.
+The histories of one ply are divided into consecutive parts, in preorder. A worker process walks the subtrees of a part with its
+own `TreeWalk`. The main process visits the histories above that ply and inserts the records of the parts in preorder;
+infostates that are new receive the next numbers in the order of the visits.
 
-Processes are new ones rather than forks, so threads do not matter, nor whether the main module may be imported twice. They load
-the game by its string, which must tell its rules; see `game_checks.why_string_is_not_enough`.
+Workers are new processes rather than forks, so they are independent of the threads of this process and do not import its main
+module. They load the game from its string, which must determine its rules; see `checks.why_string_is_not_enough`.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from spiel_cfrplus.game.subgames import History, actions_of, replay
 from spiel_cfrplus.game.walk import CHANCE, TERMINAL, TreeWalk, WalkRecord, walk_game
 from spiel_cfrplus.game.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
-# More parts than processes, so that nobody waits long for the last one; but few, as each sends all its infostates, also those
-# that it shares with others.
+# More parts than processes balance the load. Few parts limit the data sent, because each part sends all its infostates,
+# including those that other parts contain.
 _PARTS_PER_PROCESS = 2
-_LEAST_ROOTS_PER_PART = 6
-_DEEPEST_CUT = 30
-# Ctrl-C is for this process, which ends the others.
-_OUTSIDE_OWN_GROUP: dict[str, Any]
+_MIN_ROOTS_PER_PART = 6
+_MAX_CUT_PLY = 30
+# The main process receives Ctrl-C and ends the workers.
+_IN_NEW_GROUP: dict[str, Any]
 if sys.platform == "win32":
-    _OUTSIDE_OWN_GROUP = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+    _IN_NEW_GROUP = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
 else:
-    _OUTSIDE_OWN_GROUP = {"process_group": 0}
+    _IN_NEW_GROUP = {"process_group": 0}
 
-# What was met below one history after another: the record, and how many histories and infostates it had after each.
+# The record of the subtrees of several roots, and the numbers of histories and of infostates in it after each subtree.
 _Part = tuple[WalkRecord, list[int], list[int]]
 
 
 class _PartError(Exception):
-    """A part cannot be walked, or does not fit to the others."""
+    """A part cannot be walked, or is inconsistent with the others."""
 
 
 def walk_whole_game(
@@ -56,16 +56,16 @@ def walk_whole_game(
     limits: WalkLimits = NO_LIMITS,
     progress: bool = False,
 ) -> WalkRecord:
-    """Walks a game from its start, in this process or shared by several.
+    """Walks a whole game, in this process or in several worker processes.
 
     Raises:
       ValueError: more processes than the machine has cores.
-      MemoryError, TimeoutError, ValueError: see `GameTree.from_game`. What a part is refused for is found again by a walk in
-        this process, so that it is said as there.
+      MemoryError, TimeoutError, ValueError: see `GameTree.from_game`. If a worker fails, this process repeats the walk, so that
+        the error is the same as with one process.
     """
     if at_most_cores(processes, "processes") > 1:
-        _check_can_be_shared(game)
-        cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _LEAST_ROOTS_PER_PART, limits)
+        _check_loads_from_string(game)
+        cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _MIN_ROOTS_PER_PART, limits)
         numbers = np.array_split(np.arange(len(roots)), processes * _PARTS_PER_PROCESS)
         parts = [[roots[number] for number in part] for part in numbers if len(part)]
         warn_if_too_large(game, limits)
@@ -83,18 +83,18 @@ def walk_whole_game(
         return walk_game(game, limits=limits, advance=warning_on_the_way(game, limits, advance))
 
 
-def _check_can_be_shared(game: pyspiel.Game) -> None:
+def _check_loads_from_string(game: pyspiel.Game) -> None:
     reason = why_string_is_not_enough(game)
     if reason is not None:
         raise ValueError(
-            f"{game} cannot be walked by several processes, which load it by its string: {reason}; use processes=1"
+            f"{game} cannot be walked by several processes, which load it from its string: {reason}; use processes=1"
         )
 
 
-def _cut(game: pyspiel.Game, least: int, limits: WalkLimits) -> tuple[int, list[History]]:
-    """A ply with at least so many histories at which the game goes on, if there is one; and these, in preorder."""
+def _cut(game: pyspiel.Game, min_histories: int, limits: WalkLimits) -> tuple[int, list[History]]:
+    """The first ply with at least `min_histories` non-terminal histories, or the deepest one tried; and these histories."""
     states, ply, counted = [game.new_initial_state()], 0, 1
-    while len(states) < least and ply < _DEEPEST_CUT:
+    while len(states) < min_histories and ply < _MAX_CUT_PLY:
         below = []
         for child in (state.child(action) for state in states for action in actions_of(state)):
             counted += 1
@@ -112,7 +112,7 @@ def _cut(game: pyspiel.Game, least: int, limits: WalkLimits) -> tuple[int, list[
 def _workers(
     game: pyspiel.Game, parts: Sequence[Sequence[History]], processes: int, limits: WalkLimits
 ) -> Iterator[Iterator[_Part]]:
-    """Has the parts walked, and gives what comes of them, in their order; no process outlives this."""
+    """Starts the workers and yields an iterator over the walked parts, in order; all workers are ended on exit."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     command = [sys.executable, "-c", f"from {__name__} import work; work()"]
     workers: list[subprocess.Popen[bytes]] = []
@@ -123,11 +123,11 @@ def _workers(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=os.environ | {"PYTHONPATH": path},
-                **_OUTSIDE_OWN_GROUP,
+                **_IN_NEW_GROUP,
             )
             workers.append(worker)
             assert worker.stdin is not None
-            with contextlib.suppress(BrokenPipeError), worker.stdin:  # one that could not start is found out by what it sends
+            with contextlib.suppress(BrokenPipeError), worker.stdin:  # `_received` detects a worker that did not start
                 own_limits = limits.max_histories, limits.seconds_left
                 pickle.dump((str(game), game.get_parameters(), parts[number::processes], own_limits), worker.stdin)
         yield (_received(workers[number % processes]) for number in range(len(parts)))
@@ -142,7 +142,7 @@ def _workers(
 def _received(worker: subprocess.Popen[bytes]) -> _Part:
     assert worker.stdout is not None
     try:
-        result: _Part | None = pickle.load(worker.stdout)  # of a process of our own
+        result: _Part | None = pickle.load(worker.stdout)  # trusted: the sender is our worker
     except (EOFError, pickle.UnpicklingError) as error:
         raise _PartError from error
     if result is None:
@@ -151,9 +151,9 @@ def _received(worker: subprocess.Popen[bytes]) -> _Part:
 
 
 def work() -> None:
-    """In a process of its own: walks the parts that standard input names; writes what it met, or None, to standard output."""
+    """Runs in a worker: walks the parts read from standard input and writes each `_Part`, or None, to standard output."""
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # games may print
+    os.dup2(2, 1)  # a game may print to standard output
     text, parameters, parts, own_limits = pickle.load(sys.stdin.buffer)
     limits = WalkLimits.starting_now(*own_limits)
     game = pyspiel.load_game(text)
@@ -161,7 +161,7 @@ def work() -> None:
     for roots in parts:
         try:
             part = _walk_part(game, roots, limits)
-        except Exception:  # a walk in one process will raise it again
+        except Exception:  # the walk in the main process raises it again
             part = None
         pickle.dump(part, output, protocol=5)
         output.flush()
@@ -178,21 +178,21 @@ def _walk_part(game: pyspiel.Game, roots: Sequence[History], limits: WalkLimits)
 
 
 def _joined(game: pyspiel.Game, cut: int, parts: Iterator[_Part], walk: TreeWalk) -> WalkRecord:
-    """Goes through the histories above the cut, and takes over what is below."""
-    pieces = (piece for part in parts for piece in _take_over(walk, *part))
+    """Visits the histories above the cut and inserts the subtrees below it."""
+    subtrees = (subtree for part in parts for subtree in _insert_subtrees(walk, *part))
     above = [(game.new_initial_state(), 0)]
     while above:
         state, ply = above.pop()
         if ply == cut and not state.is_terminal():
-            next(pieces)
+            next(subtrees)
         else:
             above += [(state.child(action), ply + 1) for action in walk.visit(state)]
     return walk.record()
 
 
-def _take_over(walk: TreeWalk, part: WalkRecord, num_histories: list[int], num_infostates: list[int]) -> Iterator[None]:
-    """Adds to the walk what was met below the part's roots, one at each turn."""
-    numbers = np.full(len(part.infostate_keys), -1, np.int32)  # of the part's infostates, in the walk
+def _insert_subtrees(walk: TreeWalk, part: WalkRecord, num_histories: list[int], num_infostates: list[int]) -> Iterator[None]:
+    """Adds the subtrees of the part's roots to the walk, one per iteration."""
+    numbers = np.full(len(part.infostate_keys), -1, np.int32)  # the number in `walk` of each infostate of the part
     players, actions = part.infostate_player.tolist(), part.legal_actions.tolist()
     action_start = np.concatenate([[0], np.cumsum(part.num_legal_actions)]).tolist()
     outcome_start = np.concatenate([[0], np.cumsum(part.num_outcomes)])

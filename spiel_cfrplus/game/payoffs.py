@@ -1,6 +1,6 @@
-"""Payoffs as sparse arrays over tuples of sequences, as kernels take them.
+"""Payoffs as sparse arrays over tuples of sequences, in the layout of the kernels.
 
-These arrays are the largest of a compiled game; what is made on the way to them is kept small.
+These arrays are the largest ones of a compiled game, so the functions here avoid large temporary arrays.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from spiel_cfrplus.kernels import tree as tree_kernels
 
 
 def sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of `keys` in lexicographic order, and the sum of the weighted rows of `values` that belong to each.
+    """The distinct rows of `keys` in lexicographic order, and for each of them the weighted sum of its rows of `values`.
 
-    Sums that are zero but for rounding are zero; rows without any other are left out.
+    Sums that differ from zero only by rounding are set to zero; rows whose sums are all zero are omitted.
     """
     order = _order_of_rows([*keys.T])
     starts = _run_starts(keys, order)
     sums = np.empty((len(starts), values.shape[1]))
     tree_kernels.segment_sums(order, np.append(starts, len(order)), weights, values, sums)
-    paid = np.any(sums != 0, axis=1)
-    return (keys[order[starts]], sums) if paid.all() else (keys[order[starts[paid]]], sums[paid])
+    nonzero = np.any(sums != 0, axis=1)
+    if nonzero.all():  # indexing by a mask would copy the large arrays
+        return keys[order[starts]], sums
+    return keys[order[starts[nonzero]]], sums[nonzero]
 
 
 def _order_of_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The rows in lexicographic order, equal ones in the order that they have, uint32 (Z,): a radix sort.
+    """uint32 (Z,), the permutation that sorts the rows lexicographically and stably: a radix sort.
 
     Args:
-      columns: each (Z,), numbers of sequences.
+      columns: each (Z,), sequence numbers.
     """
     order = np.arange(len(columns[0]), dtype=layouts.INDEX)
     for column in reversed(columns):
@@ -43,22 +45,22 @@ def _order_of_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _run_starts(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Where a run of equal rows starts, if they are taken in this order; (0,) if there are none."""
+    """The first position of each run of equal rows in the given order; shape (0,) if there are no rows."""
     is_start = np.zeros(len(order), bool)
     is_start[:1] = True
-    for column in rows.T:  # one at a time, as the copies are large
+    for column in rows.T:  # one column at a time, because the copies are large
         in_order = column[order]
         is_start[1:] |= in_order[1:] != in_order[:-1]
     return np.flatnonzero(is_start)
 
 
 def group_payoffs(sequences: np.ndarray, payoffs: np.ndarray, offsets: Sequence[int]) -> layouts.PayoffArrays:
-    """Per player: non-zero payoffs grouped by the tuple of the other players' sequences, then by own sequence.
+    """Groups each player's non-zero payoffs by the tuple of the other players' sequences, then by the player's sequence.
 
     Args:
       sequences: (E, n), distinct tuples of the players' sequences.
       payoffs: float64 (E, n), in game units.
-      offsets: what to add to each player's sequences for the common numbering of `TreeplexArrays`.
+      offsets: the number of each player's empty sequence in the common numbering of `TreeplexArrays`.
     """
     first_of = np.array(offsets, layouts.INDEX)
     rows, starts = [], []

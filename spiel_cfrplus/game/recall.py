@@ -1,7 +1,7 @@
-"""What each player remembers of its own moves along every path of a game tree.
+"""The last sequence of each player at every history, and the check for perfect recall.
 
-A player has *perfect recall* if all histories of each of its infostates come after the same sequence of its own infostates and
-moves; a player who meets an infostate twice on one path is *absent-minded*.
+A player has *perfect recall* if, for each of its infostates, all histories are preceded by the same sequence of its own
+infostates and moves. A player is *absent-minded* if a path passes through one of its infostates twice.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _UNKNOWN = -1
 
 
 class ImperfectRecallError(ValueError):
-    """A player forgets its own moves."""
+    """A player does not have perfect recall."""
 
 
 class AbsentMindedError(ValueError):
-    """A player meets an infostate twice on one path."""
+    """A path passes through an infostate twice."""
 
 
 def trace_sequences(tree: GameTree) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers each player's sequences from 0, the empty one, infostate after infostate, and follows them down the tree.
+    """Computes the last sequences and the parent sequences; each player's sequences are numbered by infostate, from 0 (empty).
 
     Returns:
-      int32 (H, n), the last sequence of every player at every history; int32 (I,), the parent sequence of every infostate.
+      int32 (H, n), the last sequence of each player at each history; int32 (I,), the parent sequence of each infostate.
 
     Raises:
       AbsentMindedError, ImperfectRecallError: a player does not have perfect recall.
@@ -50,23 +50,21 @@ def trace_sequences(tree: GameTree) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _raise_recall_error(tree: GameTree, history: int) -> NoReturn:
-    """Says what the player to move at `history` has forgotten, compared with the first history of the same infostate."""
+    """Raises an error that compares the player's moves before `history` with those before another history of the infostate."""
     latest = np.full(tree.num_infostates, _UNKNOWN, np.int64)
     repeated = tree_kernels.find_repeated_infostate(tree.infostate, tree.subtree_end, latest)
     if repeated >= 0:
         raise AbsentMindedError(
-            f"{_place(tree, repeated)} has met the same infostate before on this path (absent-mindedness); let "
-            "information_state_string tell the two apart"
+            f"{_place(tree, repeated)} has visited the same infostate before on this path (absent-mindedness); "
+            "information_state_string must distinguish the two histories"
         )
-    twin = int(tree.first_history[tree.infostate[history]])
-    moves, twin_moves = (
-        ", ".join(f"{action} at {tree.infostate_keys[earlier]!r}" for earlier, action in _own_past(tree, end))
-        for end in (history, twin)
-    )
+    first = int(tree.first_history[tree.infostate[history]])
+    moves, first_moves = (_moves_before(tree, end) for end in (history, first))
     raise ImperfectRecallError(
-        f"{_place(tree, history)} does not recall its own past: its moves were [{moves}], but [{twin_moves}] at history "
-        f"{list(tree.history_actions(twin))} of the same infostate. The sequence form needs perfect recall: let "
-        "information_state_string tell the two apart, or use the solvers of spiel_cfrplus.openspiel, which promise nothing here"
+        f"{_place(tree, history)} does not have perfect recall: its moves were [{moves}], but [{first_moves}] at history "
+        f"{list(tree.history_actions(first))} of the same infostate. The sequence form requires perfect recall: "
+        "information_state_string must distinguish the two histories. The solvers of spiel_cfrplus.openspiel accept this game, "
+        "without guarantees"
     )
 
 
@@ -76,12 +74,12 @@ def _place(tree: GameTree, history: int) -> str:
     return f"{tree.game}, history {list(tree.history_actions(history))}: player {player} at infostate {key!r}"
 
 
-def _own_past(tree: GameTree, history: int) -> list[tuple[int, int]]:
-    """The (infostate, action id) pairs of the player to move on the path to `history`."""
+def _moves_before(tree: GameTree, history: int) -> str:
+    """The moves on the path to `history` of the player who moves there."""
     player = tree.actor[history]
-    past = []
+    moves = []
     while tree.parent[history] != NO_PARENT:
         action, history = int(tree.action[history]), int(tree.parent[history])
         if tree.actor[history] == player:
-            past.append((int(tree.infostate[history]), action))
-    return past[::-1]
+            moves.append(f"{action} at {tree.infostate_keys[tree.infostate[history]]!r}")
+    return ", ".join(reversed(moves))

@@ -1,8 +1,8 @@
-"""States of a game tree that are replayed when they are asked for, for games too deep to keep one for each infostate.
+"""States of a game tree that are replayed on access, for games too deep to store one state per infostate.
 
-A `pyspiel.State` holds its history, so that the states of all infostates of a game whose paths have D plies take memory of the
-order of D for each. `TabularPolicy` is built from such states and keeps them. In a deep game it is built from `RowState`s,
-which answer from the tree what is asked to build it, and keeps `ReplayedStates`.
+A `pyspiel.State` stores its history, so a state at depth D takes memory proportional to D. `TabularPolicy` is built from one
+state per infostate and stores these states. In a deep game it is built from `RowState`s, which read most answers from the tree,
+and stores `ReplayedStates`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.subgames import replay
 from spiel_cfrplus.kernels import tree as tree_kernels
 
-# Actions in the histories of all states that are kept: some 200 MB.
-_MOST_ACTIONS = 10_000_000
+# In the histories of all stored states; they take about 200 MB.
+_MAX_ACTIONS = 10_000_000
 
 
 def are_deep(tree: GameTree, histories: np.ndarray) -> bool:
-    """Whether states at these histories, kept together, would hold too many actions."""
+    """Whether the states at these histories together would store more than `_MAX_ACTIONS` actions."""
     depth = np.ones(tree.num_histories, np.int64)
     tree_kernels.add_parents(tree.parent, depth)
-    return int(depth[histories].sum()) > _MOST_ACTIONS
+    return int(depth[histories].sum()) > _MAX_ACTIONS
 
 
 class ReplayedStates(Sequence[pyspiel.State]):
-    """The states at some histories of a tree; each is replayed anew whenever it is asked for, and the caller's to keep."""
+    """The states at some histories of a tree; each access replays a new state, which the caller may modify."""
 
     def __init__(self, tree: GameTree, histories: np.ndarray):
         """Takes the histories, int64 (k,), in the order of the sequence."""
@@ -52,31 +52,32 @@ class ReplayedStates(Sequence[pyspiel.State]):
 
 
 class RowState:
-    """Stands for the state at one history of an infostate while a `TabularPolicy` is built.
+    """A substitute for the state at one history of an infostate, used while a `TabularPolicy` is built.
 
-    Answers from the tree what a game with information-state strings is asked for, everything else from a replayed state.
+    The methods that `TabularPolicy` calls for games with information-state strings read the tree. Every other attribute is
+    that of a replayed state.
 
     Attributes:
       history: the number of the history.
     """
 
     def __init__(self, tree: GameTree, infostate: int, history: int, rank: int):
-        """Takes the infostate, its history, and the place of that in the order of `history_str()`."""
+        """Takes the infostate, its history, and the rank of the history in the order of `history_str()`."""
         self.history = history
         self._tree = tree
         self._infostate = infostate
         self._rank = rank
 
     def history_str(self) -> str:
-        """A text that sorts as that of the history does."""
+        """A string that has the same rank as `history_str()` of the state."""
         return f"{self._rank:020d}"
 
     def is_simultaneous_node(self) -> bool:
-        """No; trees are sequential."""
+        """False, because game trees are sequential."""
         return False
 
     def current_player(self) -> int:
-        """Whose infostate it is."""
+        """The player who acts at the infostate."""
         return int(self._tree.infostate_player[self._infostate])
 
     def information_state_string(self, player: int) -> str:
@@ -84,7 +85,7 @@ class RowState:
         return self._tree.infostate_keys[self._infostate]
 
     def legal_actions_mask(self, player: int) -> list[int]:
-        """1 for each legal action, for each action of the game."""
+        """One entry per action of the game: 1 if it is legal, else 0."""
         mask = np.zeros(self._tree.game.num_distinct_actions(), np.int64)
         mask[self._tree.legal_actions[slice(*self._tree.legal_action_start[self._infostate : self._infostate + 2])]] = 1
         return mask.tolist()
@@ -96,12 +97,12 @@ class RowState:
 
 
 def row_states(tree: GameTree, histories: np.ndarray, ranks: np.ndarray) -> list[RowState]:
-    """One for each infostate.
+    """One `RowState` per infostate.
 
     Args:
       tree: the tree.
-      histories: int64 (I,), the history that stands for each infostate.
-      ranks: int64 (H,), the place of each history in the order of `history_str()`.
+      histories: int64 (I,), the history that represents each infostate.
+      ranks: int64 (H,), the rank of each history in the order of `history_str()`.
     """
     pairs = zip(histories.tolist(), ranks[histories].tolist(), strict=True)
     return [RowState(tree, infostate, history, rank) for infostate, (history, rank) in enumerate(pairs)]

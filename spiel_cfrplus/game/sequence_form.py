@@ -1,7 +1,7 @@
-"""A game compiled for iteration: one treeplex per player, and the payoffs where the players' sequences meet.
+"""A game compiled into its sequence form: one treeplex per player, and payoffs over tuples of the players' sequences.
 
 For two players the payoffs are the matrix A of the sequence form: the expected utility of sequence-form strategies x and y is
-x . A y. Here it is kept as a list of its non-zero entries, so that any number of players and general-sum games fit.
+x . A y. The non-zero entries are stored as a list, which also represents games with more players and general-sum games.
 
 >>> import pyspiel
 >>> game = compile_game(pyspiel.load_game("kuhn_poker"))
@@ -43,15 +43,14 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SequenceFormGame(Immutable):
-    """A game compiled for iteration: n treeplexes and E payoffs; read-only.
+    """A game in sequence form: n treeplexes and E payoffs; read-only.
 
     Attributes:
-      tree: the game tree it was made from.
-      treeplexes: one for each player.
-      payoff_sequences: int32 (E, n), distinct tuples of the players' last sequences, one row for each tuple at which some
-        play ends.
-      payoffs: float64 (E, n), each player's utility there: the sum over these plays of chance probability times returns, in
-        game units. Tuples that pay nobody anything are left out.
+      tree: the game tree that it is derived from.
+      treeplexes: one per player.
+      payoff_sequences: int32 (E, n), distinct tuples of the players' last sequences at terminal histories.
+      payoffs: float64 (E, n), the utility of each player at each tuple: the sum over its terminal histories of chance reach
+        times returns, in game units. Tuples with zero utility for all players are omitted.
     """
 
     tree: GameTree
@@ -69,7 +68,7 @@ class SequenceFormGame(Immutable):
 
         Raises:
           MemoryError: memory ran out.
-          ValueError: a player does not have perfect recall, or meets an infostate twice on one path.
+          ValueError: a player does not have perfect recall or is absent-minded, see `recall`.
 
         Warns:
           UserWarning: chance probabilities do not sum to 1 and were divided by their sum.
@@ -79,7 +78,7 @@ class SequenceFormGame(Immutable):
 
     @property
     def description(self) -> str:
-        """What it was made from and how large it is; names where a sub-game starts, and how many infostates are locked."""
+        """The name and size of the game, with the roots of a subgame and the number of locked infostates."""
         return self._summary()
 
     @property
@@ -92,23 +91,26 @@ class SequenceFormGame(Immutable):
 
     @property
     def num_sequences(self) -> int:
-        """Sequences of all players, the empty ones included."""
+        """Number of sequences of all players, the empty ones included."""
         return sum(treeplex.num_sequences for treeplex in self.treeplexes)
 
     @property
     def is_whole_game(self) -> bool:
-        """Whether all infostates of the `pyspiel` game are infostates here; not so in a sub-game or with locked infostates."""
+        """Whether all infostates of the `pyspiel` game are infostates here; False for subgames and locked infostates."""
         return self.tree.roots == ((),)
 
     @functools.cached_property
     def is_two_player_constant_sum(self) -> bool:
-        """Whether there are two players and all plays return the same sum, up to rounding; whatever the game type says."""
+        """Whether there are two players and the returns have the same sum at all terminal histories, up to rounding.
+
+        The utility type that the game declares is not used.
+        """
         sums = self.tree.returns.sum(axis=1)
         return self.num_players == 2 and bool(np.ptp(sums) <= 1e-9 * np.abs(self.tree.returns).max())
 
     @functools.cached_property
     def player_slices(self) -> tuple[slice, ...]:
-        """Where each player's sequences stand in a vector over the sequences of all players."""
+        """The slice of each player's sequences in a vector over the sequences of all players."""
         stops = np.cumsum([treeplex.num_sequences for treeplex in self.treeplexes]).tolist()
         return tuple(slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False))
 
@@ -121,7 +123,7 @@ class SequenceFormGame(Immutable):
         return group_payoffs(self.payoff_sequences, self.payoffs, [own.start for own in self.player_slices])
 
     def derived(self, make: Callable[[SequenceFormGame], T]) -> T:
-        """`make(self)`, called once and kept as long as the game."""
+        """`make(self)`, computed once and stored with the game."""
         if make not in self._derived:
             self._derived[make] = make(self)
         return cast(T, self._derived[make])
@@ -132,11 +134,11 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def tie_tolerance(self) -> np.ndarray:
-        """The regret that rounding may leave where there is none, float64 (S,), over all players' sequences.
+        """float64 (S,), over all players' sequences: bound below which a regret is treated as rounding error.
 
-        At each infostate it is 2^-44 of the magnitude of what the first iteration sums into its regrets: of the absolute
-        payoffs that the player can bring about from there, each times the reach of the others when they play uniformly.
-        So it is in the unit of the payoffs, and small where chance or the others seldom lead.
+        At each infostate it is 2^-44 times the magnitude of the terms that the first iteration sums into its regrets: the
+        largest sum of absolute payoffs that the player can obtain from there, each times the reach of the others under uniform
+        play. So the tolerance is in the unit of the payoffs, and it is small where the reach of chance and the others is small.
         """
         arrays = self.treeplex_arrays
         payoffs = self.payoff_arrays._replace(entry_utility=frozen(np.abs(self.payoff_arrays.entry_utility), np.float64))
@@ -150,7 +152,7 @@ class SequenceFormGame(Immutable):
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A digest of everything that iterations depend on; equal for equal games, whatever they are called."""
+        """A digest of all data that iterations depend on; equal for equal games, independent of their names."""
         digest = hashlib.sha256()
         for treeplex in self.treeplexes:
             digest.update(json.dumps(treeplex.infostate_keys).encode())
@@ -161,9 +163,9 @@ class SequenceFormGame(Immutable):
         return digest.hexdigest()
 
     def behavioral_policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
-        """The players' sequence-form strategies, or multiples of them, as behavioral policies, float64 (S,).
+        """float64 (S,), the behavioral policies of the players' sequence-form strategies, or of multiples of them.
 
-        Uniform where a player does not come, see `Treeplex.behavioral_policy`.
+        Uniform at infostates that the player does not reach, see `Treeplex.behavioral_policy`.
         """
         pairs = zip(self.treeplexes, strategies, strict=True)
         return np.concatenate([treeplex.behavioral_policy(strategy) for treeplex, strategy in pairs])
@@ -172,14 +174,14 @@ class SequenceFormGame(Immutable):
         """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).
 
         Args:
-          player: whose utility.
+          player: the player.
           strategies: a sequence-form strategy for each player; the player's own is not read.
 
         Returns:
           float64 (S,); the expected utility of a strategy x is x . g.
 
         Raises:
-          TypeError, ValueError: there is no such player, or the strategies are not one number per sequence for each player.
+          TypeError, ValueError: the player does not exist, or the strategies are not one number per sequence for each player.
         """
         player = checked_player(player, self.num_players, self.tree.game)
         shapes = [np.shape(strategy) for strategy in strategies]
@@ -201,15 +203,15 @@ def compile_game(
     progress: bool = False,
     cache: str | os.PathLike[str] | None = None,
 ) -> SequenceFormGame:
-    """Walks and compiles a game; one that is compiled already is returned as it is.
+    """Walks and compiles a game; returns a compiled game unchanged.
 
     Args:
-      game: see `GameTree.from_game`, as for `processes`, `max_histories`, `time_limit` and `progress`.
-      cache: a directory for walks, to be made if there is none: the next time the game is read from there instead of walked.
-        See `walk_cache` for games that are not kept.
+      game, processes, max_histories, time_limit, progress: see `GameTree.from_game`.
+      cache: a directory for cached walks, created if it does not exist. If it contains the walk of the game, the walk is read
+        instead of repeated. See `walk_cache` for games that are not cached.
 
     Raises:
-      OSError: the directory cannot be made, read or written.
+      OSError: the directory cannot be created, read or written.
       MemoryError: memory ran out.
       TimeoutError: the walk took longer than `time_limit`.
       TypeError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
@@ -234,32 +236,34 @@ def compile_subgame(
     time_limit: float | None = None,
     progress: bool = False,
 ) -> SequenceFormGame:
-    """Walks and compiles what is below a state, or below several that some player cannot tell apart.
+    """Walks and compiles the subgame below one state, or below several states that some player cannot distinguish.
 
-    The result is a game like any other: solvers and evaluation take it as it is. Its infostates have the keys that they have in
-    the whole game, so that its policies can be put into policies of the whole game: `StrategyProfile.overwritten_by`.
+    Solvers and evaluation accept the result as they accept a whole game. Its infostates have the same keys as in the whole
+    game, so its policies can be inserted into policies of the whole game: `StrategyProfile.overwritten_by`.
 
-    With several states chance moves first and picks state z with probability proportional to
+    With several states, an initial chance move selects state z with probability proportional to
 
         (chance reach of z) * (product over players p of p's reach of z),
 
-    which is how likely z is under the play that `reach` comes from, given that play comes to one of the states. Chance reach
-    is read from the history. Values are in game units and conditional in this sense: times the sum of these products they are
-    what the sub-game adds to the values of the whole game. With one state reach changes nothing.
+    the conditional probability of z, given that play reaches one of the states, under the policies that `reach` is computed
+    from. Chance reach is computed from the history. Values are in game units and conditional in the same sense: multiplied by
+    the sum of these products, they are the contribution of the subgame to the values of the whole game. With one state, `reach`
+    has no effect.
 
-    Brown and Sandholm 2017 ("Safe and nested subgame solving for imperfect-information games") call this *unsafe* solving: all
-    are taken to come here as `reach` says; where the new policy makes it worth somebody's while to come otherwise, the whole
-    may be more exploitable than before. An infostate that its own player never reaches, or chance and the others, has no weight
-    in the sub-game; its policy stays uniform. Give it a small reach if it is to be solved.
+    Brown and Sandholm 2017 ("Safe and nested subgame solving for imperfect-information games") call this *unsafe* solving: it
+    assumes that all players reach the subgame as `reach` states. If the new policy gives a player an incentive to deviate
+    before the subgame, the resulting policy of the whole game may be more exploitable than before. An infostate that its own
+    player never reaches, or that chance and the others never reach, has no weight in the subgame; its policy stays uniform. To
+    solve it, give it a small reach.
 
-    The states must be all that the players may be in: a player who knows the root though it should not plays another game.
-    That an infostate lies partly before the states, partly below them is an error.
+    The states must include all states that the players consider possible; otherwise a player has information in the subgame
+    that it does not have in the whole game. An infostate with histories both before the states and below them is an error.
 
     Args:
-      states: one state, or k; none of which comes after another, chance nodes welcome. They are not changed.
+      states: one state, or k states; none may follow another; chance nodes are allowed. They are not modified.
       reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path, as
-        `players_reach` computes it from a policy; or any multiple, player by player. 1 everywhere by default: the states are as
-        likely as chance made them.
+        computed by `players_reach`; each player's reach may be scaled by any positive constant. By default 1: the states are
+        weighted by chance reach only.
       max_histories, time_limit, progress: as for `compile_game`.
 
     Raises:
@@ -267,7 +271,7 @@ def compile_subgame(
       TypeError, ValueError: see `GameTree.from_states` and `SequenceFormGame.from_tree`.
 
     >>> state = pyspiel.load_game("kuhn_poker").new_initial_state()
-    >>> for action in (0, 1, 0, 1):  # player 0 has the jack, player 1 the queen; pass, bet
+    >>> for action in (0, 1, 0, 1):  # player 0 is dealt the jack, player 1 the queen; pass, bet
     ...     state.apply_action(action)
     >>> compile_subgame(state).treeplexes[0].infostate_keys
     ('0pb',)
@@ -280,16 +284,16 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     infostates_of = [np.flatnonzero(tree.infostate_player == player) for player in range(tree.num_players)]
     last_sequence, parent_sequence = trace_sequences(tree)
     end_sequences = last_sequence[tree.terminal]
-    del last_sequence  # large, as are all arrays over histories
+    del last_sequence  # arrays over histories are large
     treeplexes = tuple(
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
         for player, infostates in enumerate(infostates_of)
     )
-    payoff_sequences, payoffs = sum_by_rows(end_sequences, _chance_reach_of_ends(tree), tree.returns)
+    payoff_sequences, payoffs = sum_by_rows(end_sequences, _terminal_chance_reach(tree), tree.returns)
     return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
 
 
-def _chance_reach_of_ends(tree: GameTree) -> np.ndarray:
+def _terminal_chance_reach(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
     tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
     return reach[tree.terminal]

@@ -1,15 +1,15 @@
-"""How large a game's tree is and how much memory it takes, estimated from a few thousand histories in a fraction of a second.
+"""Estimates of the size of a game tree and of the memory it takes, from a few thousand histories in a fraction of a second.
 
-Knuth (1975), "Estimating the efficiency of backtrack programs": go down from the root, choose each child with some probability
-p, and count all that is met 1 / p times; the mean over such probes is the number of nodes. Chen (1992), "Heterogeneous
-sampling: a generalization of Knuth's method", sends many probes down side by side and has some for each kind of node.
+Knuth (1975), "Estimating the efficiency of backtrack programs": descend from the root, choose each child with some probability
+p, and count each visited node 1 / p times; the mean over such probes is the number of nodes. Chen (1992), "Heterogeneous
+sampling: a generalization of Knuth's method", runs many probes in parallel and assigns some to each stratum of nodes.
 
-Here the children of a ply are of one kind if they are in the same place below histories where the same player moves and has as
-many actions. Where there are more than `PROBES` of them, every kind gets an equal share of the probes, and systematic sampling
-picks them. Whatever the kinds are, the estimate is unbiased; it is exact where no ply has more than `PROBES` histories, and
-where histories of a kind have as much below them. On the games of docs/large_games.md it is within 6 %.
+Here two children in a ply are in one stratum if they have the same position among their siblings and if their parents have the
+same player and the same number of actions. If a ply has more than `PROBES` children, each stratum receives an equal number of
+probes, chosen by systematic sampling. The estimate is unbiased for any strata. It is exact if no ply has more than `PROBES`
+histories, or if the subtrees within each stratum have equal sizes. On the games of docs/large_games.md it is within 6 %.
 
-The draws come from a generator of their own, so that a game has the same estimate each time.
+The random generator has a fixed seed, so a game has the same estimate each time.
 
 >>> import pyspiel
 >>> estimate_size(pyspiel.load_game("kuhn_poker")).num_histories
@@ -36,33 +36,34 @@ from spiel_cfrplus.game.subgames import actions_of
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES, WalkLimits
 
 PROBES = 1000
-# Smaller games are walked in a few seconds.
+# In histories; the walk of a smaller game takes a few seconds.
 LARGE_GAME = 1_000_000
-# Histories looked at in all: native games need some 5 microseconds for one, those in Python up to 50.
-_MOST_VISITS = 20_000
+# A history takes about 5 microseconds in a native game and up to 50 in a Python game.
+_MAX_VISITS = 20_000
 
-# Peak memory while a game is compiled and solved; see docs/large_games.md. Payoffs are kept for each player, with the sequences
-# of the others.
+# Peak memory while a game is compiled and solved; see docs/large_games.md. The payoffs of each player are stored with the
+# sequences of all other players, hence the term for ordered pairs of players.
 _BYTES_PER_HISTORY, _BYTES_PER_HISTORY_AND_PLAYER, _BYTES_PER_HISTORY_AND_PAIR = 45, 20, 8
 _BYTES_PER_INFOSTATE = 360
 
-# A history that was reached: the state, and how many of its ply it stands for.
+# A sampled history: its state, and its weight, the number of histories of the ply that it represents.
 _Probe = tuple[pyspiel.State, float]
-# One of its children: whose move it comes from, among how many, in which place; the number of the probe; the action.
+# A child of a probe: player to move at the probe, number of actions, position of the child; index of the probe; action.
+# The first three numbers are the stratum.
 _Edge = tuple[int, int, int, int, int]
 
 
 @dataclasses.dataclass(frozen=True)
 class SizeEstimate:
-    """What probes of a game's tree tell.
+    """An estimate of the size of a game tree.
 
     Attributes:
-      num_players: n.
-      num_histories: how many histories there are, chance and terminal ones included.
-      num_decisions: how many of them are decisions.
-      key_bytes: the mean size of an information-state string of a decision.
-      is_complete: whether the probes came to the end of the game everywhere; if not, because it is too deep or too large, the
-        numbers count what is above them.
+      num_players: number of players.
+      num_histories: number of histories, chance and terminal ones included.
+      num_decisions: number of decision histories.
+      key_bytes: mean size in bytes of the information-state string of a decision.
+      is_complete: whether all probes reached the end of the game. If not, because the game is too deep or too large, the
+        numbers are for the plies above the last probes.
     """
 
     num_players: int
@@ -73,7 +74,7 @@ class SizeEstimate:
 
     @property
     def least_bytes(self) -> float:
-        """About what it takes to compile and solve the game if its infostates are few compared with its histories."""
+        """Approximate memory to compile and solve the game if it has few infostates relative to its histories."""
         ordered_pairs = self.num_players * (self.num_players - 1)
         return self.num_histories * (
             _BYTES_PER_HISTORY + self.num_players * _BYTES_PER_HISTORY_AND_PLAYER + ordered_pairs * _BYTES_PER_HISTORY_AND_PAIR
@@ -81,14 +82,14 @@ class SizeEstimate:
 
     @property
     def most_bytes(self) -> float:
-        """About what it takes if each decision is an infostate of its own, as in games of perfect information."""
+        """Approximate memory if each decision is a separate infostate, as in games of perfect information."""
         return self.least_bytes + self.num_decisions * (_BYTES_PER_INFOSTATE + self.key_bytes)
 
     @property
     def memory(self) -> str:
-        """The range of `least_bytes` to `most_bytes` in GB, or one figure where they are the same to a tenth of one."""
+        """The range from `least_bytes` to `most_bytes` in GB, or one number if both round to the same tenth of a GB."""
         least, most = f"{self.least_bytes / 1e9:.1f}", f"{self.most_bytes / 1e9:.1f}"
-        return f"{least} GB" if least == most else f"{least} to {most} GB, depending on how many infostates they fall into"
+        return f"{least} GB" if least == most else f"{least} to {most} GB, depending on the number of infostates"
 
 
 class LargeGameWarning(UserWarning):
@@ -96,7 +97,7 @@ class LargeGameWarning(UserWarning):
 
 
 def warning_on_the_way(game: pyspiel.Game, limits: WalkLimits, advance: Advance) -> Advance:
-    """An `advance` for a walk, which also warns about memory when the game turns out to be large; see `warn_if_too_large`."""
+    """A progress callback that calls `warn_if_too_large` after `LARGE_GAME` histories."""
     counted = 0
 
     def advance_and_warn(steps: int) -> None:
@@ -110,14 +111,14 @@ def warning_on_the_way(game: pyspiel.Game, limits: WalkLimits, advance: Advance)
 
 
 def warn_if_too_large(game: pyspiel.Game, limits: WalkLimits) -> None:
-    """Warns if the walk will need more memory than is available, unless it is limited to fewer histories.
+    """Warns if the walk, up to its limit of histories, will probably need more memory than is available.
 
     Warns:
-      LargeGameWarning: it probably will; an estimate takes a fraction of a second.
+      LargeGameWarning: it will probably need more; the estimate takes a fraction of a second.
     """
     size = estimate_size(game, time_limit=limits.seconds_left)
-    share, available = min(1.0, limits.max_histories / size.num_histories), available_bytes()
-    if share * size.least_bytes > available:
+    fraction_walked, available = min(1.0, limits.max_histories / size.num_histories), available_bytes()
+    if fraction_walked * size.least_bytes > available:
         warnings.warn(
             f"{game} has {'about' if size.is_complete else 'more than'} {size.num_histories:.2g} histories (estimated), which "
             f"take {size.least_bytes / 1e9:.1f} GB or more, but {available / 1e9:.1f} GB are available; choose smaller "
@@ -128,12 +129,12 @@ def warn_if_too_large(game: pyspiel.Game, limits: WalkLimits) -> None:
 
 
 def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None = None) -> SizeEstimate:
-    """Estimates how large the game is; looks at some ten thousand of its histories.
+    """Estimates the size of a game tree; visits about ten thousand histories.
 
     Args:
-      game: what `GameTree.from_game` takes.
-      seed: for the draws.
-      time_limit: after about this many seconds the estimate ends, incomplete; no limit by default.
+      game: see `GameTree.from_game`.
+      seed: seed of the random generator.
+      time_limit: stop after about this many seconds, with an incomplete estimate; no limit by default.
 
     Raises:
       TypeError, ValueError: the game cannot be walked, see `check_game`; or `time_limit` is negative or NaN.
@@ -143,7 +144,7 @@ def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None
     generator = random.Random(seed)
     histories, decisions, key_bytes, visits = 1.0, 0.0, 0.0, 1
     probes: list[_Probe] = [(game.new_initial_state(), 1.0)]
-    while probes and histories <= MOST_HISTORIES and visits <= _MOST_VISITS and limits.seconds_left > 0:
+    while probes and histories <= MOST_HISTORIES and visits <= _MAX_VISITS and limits.seconds_left > 0:
         weights = [weight for _, weight in probes]
         edges = [edge for number, (state, _) in enumerate(probes) for edge in _edges(state, number)]
         histories += sum(weights[number] for *_, number, _ in edges)
@@ -151,7 +152,10 @@ def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None
             if state.current_player() >= 0:
                 decisions += weight
                 key_bytes += weight * _key_bytes(game, state)
-        chosen = _sample(sorted(edges), weights, generator) if len(edges) > PROBES else [(e, weights[e[3]]) for e in edges]
+        if len(edges) > PROBES:
+            chosen = _sample(sorted(edges), weights, generator)
+        else:
+            chosen = [(edge, weights[edge[3]]) for edge in edges]  # edge[3] is the index of the probe
         probes = [(probes[number][0].child(action), weight) for (*_, number, action), weight in chosen]
         visits += len(probes)
     return SizeEstimate(game.num_players(), histories, decisions, key_bytes / max(decisions, 1), not probes)
@@ -170,19 +174,20 @@ def _edges(state: pyspiel.State, number: int) -> list[_Edge]:
 
 
 def _sample(edges: Sequence[_Edge], weights: Sequence[float], generator: random.Random) -> list[tuple[_Edge, float]]:
-    """Some `PROBES` of the edges, which come kind after kind, and what each of them stands for.
+    """About `PROBES` of the edges, which are sorted by stratum, each with its new weight: systematic sampling.
 
-    Edge e is chosen with probability p_e, proportional to its share in the weight of its kind, and then stands for w_e / p_e.
+    Edge e is chosen with probability p_e, proportional to its fraction of the weight of its stratum, and receives the weight
+    w_e / p_e.
     """
-    weight_of_kind: dict[tuple[int, ...], float] = {}
-    for *kind, number, _ in edges:
-        weight_of_kind[tuple(kind)] = weight_of_kind.get(tuple(kind), 0.0) + weights[number]
-    chosen, passed, mark = [], 0.0, generator.random()
+    stratum_weight: dict[tuple[int, ...], float] = {}
+    for *stratum, number, _ in edges:
+        stratum_weight[tuple(stratum)] = stratum_weight.get(tuple(stratum), 0.0) + weights[number]
+    chosen, cumulative_probability, threshold = [], 0.0, generator.random()
     for edge in edges:
-        *kind, number, _ = edge
-        probability = min(1.0, weights[number] / weight_of_kind[tuple(kind)] * PROBES / len(weight_of_kind))
-        passed += probability
-        if passed > mark:
+        *stratum, number, _ = edge
+        probability = min(1.0, weights[number] / stratum_weight[tuple(stratum)] * PROBES / len(stratum_weight))
+        cumulative_probability += probability
+        if cumulative_probability > threshold:
             chosen.append((edge, weights[number] / probability))
-            mark += 1
+            threshold += 1
     return chosen

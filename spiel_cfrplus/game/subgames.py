@@ -1,11 +1,11 @@
-"""Where a tree starts: the states at its roots, and how likely each of them is.
+"""The roots of subgames and their distribution.
 
-A whole game starts at its initial state. A *sub-game* starts at one state, or at several that are told apart by what some
-players do not know, such as the deals of cards that one public betting may have come after.
+A *subgame* starts at one state, its root, or at several roots that differ in information that some players do not have, such as
+all deals of cards that are consistent with the public actions.
 
-The histories of a root state z are as likely as the players' play before made them: chance reach(z) times the product over
-players of their reach(z), the product of the player's own action probabilities on the path to z. The root distribution of a
-sub-game is proportional to that, so its values are those of the whole game given that play comes to one of the roots.
+The probability that play reaches a root z is the chance reach of z times the product of the players' reaches of z. A player's
+reach is the product of its own action probabilities on the path to z. The root distribution of a subgame is proportional to
+this probability, so the values of the subgame are those of the whole game, conditional on reaching one of the roots.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def replay(game: pyspiel.Game, history: History) -> pyspiel.State:
 
 
 def actions_of(state: pyspiel.State) -> list[int]:
-    """What leads from a state to its children, in the order of the walk.
+    """The legal actions or chance outcomes of a state, in the order of the walk.
 
     Raises:
-      ValueError: two are the same, one is no action, or chance outcomes are not a distribution.
+      ValueError: an action occurs twice or is invalid, or the chance outcomes are not a distribution.
     """
     player = state.current_player()
     if player == pyspiel.PlayerId.CHANCE:
@@ -49,55 +49,55 @@ def actions_of(state: pyspiel.State) -> list[int]:
 
 
 def check_legal_actions(state: pyspiel.State, player: int, actions: list[int]) -> None:
-    """Refuses a list of legal actions that has one of them twice, or one that OpenSpiel does not play.
+    """Checks that a list of legal actions has no duplicates and no action that OpenSpiel cannot play.
 
     Raises:
-      ValueError: it has.
+      ValueError: the list does.
     """
     for action in actions:
         is_int64 = isinstance(action, int | np.integer) and -(2**63) <= action < 2**63
         if not is_int64 or action == pyspiel.INVALID_ACTION:
             raise ValueError(
-                f"{at(state)} player {player} has the legal actions {actions}, but {action!r} is no action; an action is an "
-                f"integer of 64 bits other than {pyspiel.INVALID_ACTION}"
+                f"{at(state)} player {player} has the legal actions {actions}, but {action!r} is not an action; an action is a "
+                f"64-bit integer other than {pyspiel.INVALID_ACTION}"
             )
     if len(set(actions)) < len(actions):
-        raise ValueError(f"{at(state)} player {player} has the legal actions {actions}, one of them twice")
+        raise ValueError(f"{at(state)} player {player} has the legal actions {actions}, one of which occurs twice")
 
 
 def checked_roots(states: pyspiel.State | Sequence[pyspiel.State]) -> tuple[pyspiel.Game, tuple[History, ...]]:
     """The game that the states belong to, and their histories.
 
     Raises:
-      TypeError: no states.
-      ValueError: none at all, or of several games; at one the game is over; one comes after another; or one is not what its
-        game comes to by its history.
+      TypeError: the argument is neither a state nor a sequence of states.
+      ValueError: the list is empty; the states belong to different games; a state is terminal; a state follows another; or a
+        state differs from the state that its history leads to.
     """
     if isinstance(states, pyspiel.State):
         states = [states]
     if not isinstance(states, Sequence) or not all(isinstance(state, pyspiel.State) for state in states):
         raise TypeError(f"expected one pyspiel.State or a list of them, got {states!r}")
     if not states:
-        raise ValueError("a sub-game needs at least one state to start from")
+        raise ValueError("a subgame requires at least one root state, got an empty list")
     game = states[0].get_game()
     for state in states:
         _check_root(game, state)
     histories = [tuple(state.history()) for state in states]
-    ascending = sorted(histories)
-    for before, after in itertools.pairwise(ascending):  # whatever comes after `before` follows it at once
+    ascending = sorted(histories)  # sorted, so a history that extends another one, if any, comes directly after one
+    for before, after in itertools.pairwise(ascending):
         if after[: len(before)] == before:
-            raise ValueError(f"{game}: the roots {list(before)} and {list(after)} share histories; leave one of them out")
+            raise ValueError(f"{game}: the subgames at the roots {list(before)} and {list(after)} overlap; omit one of them")
     return game, tuple(histories)
 
 
 def _check_root(game: pyspiel.Game, state: pyspiel.State) -> None:
     history = state.history()
     if str(state.get_game()) != str(game):
-        raise ValueError(f"the states belong to two games, {game} and {state.get_game()}; give those of one")
+        raise ValueError(f"the states belong to two games, {game} and {state.get_game()}; pass states of one game")
     if state.get_game() is not game and (reason := why_string_is_not_enough(game)):
         raise ValueError(
-            f"the states belong to two games that are both called {game} and may differ: {reason}; load the game once and take "
-            "all states from it"
+            f"the states belong to two game objects with the string {game}, which may differ: {reason}; load the game once and "
+            "create all states from it"
         )
     try:
         replayed = replay(game, tuple(history))
@@ -105,29 +105,31 @@ def _check_root(game: pyspiel.Game, state: pyspiel.State) -> None:
     except (pyspiel.SpielError, RuntimeError, ValueError, LookupError) as error:
         raise ValueError(f"{game} does not have the history {history} of a state: {error}") from error
     if not same:
-        raise ValueError(f"{game}: history {history} does not lead to {state}; a root must be reached by play from the start")
+        raise ValueError(
+            f"{game}: history {history} does not lead to {state}; the history of a root must lead from the initial state to it"
+        )
     if state.is_terminal():
-        raise ValueError(f"{game}: the game is over at history {history}; start from a state where it is not")
+        raise ValueError(f"{game}: history {history} is terminal; a root must not be terminal")
 
 
 def root_distribution(game: pyspiel.Game, roots: Sequence[History], reach: npt.ArrayLike | None) -> np.ndarray:
-    """How likely each root is, float64 (k,).
+    """The probability of each root, float64 (k,).
 
     Args:
       game: the game.
       roots: k histories.
-      reach: every player's reach of each root, (k, n), or (n,) for a single root; 1 by default. For each player only the
-        ratios matter.
+      reach: each player's reach of each root, (k, n), or (n,) for a single root; 1 by default. A positive factor per player
+        has no effect.
 
     Raises:
-      ValueError: another shape, numbers that are negative or not finite, or no root that chance and all players reach.
+      ValueError: wrong shape, negative or non-finite numbers, or no root that chance and all players reach.
     """
     players = _checked_reach(game, len(roots), reach)
     largest = players.max(axis=0)
     chance = [math.prod(chance_probability(*move) for move in moves(game, z) if move[0].is_chance_node()) for z in roots]
     weights = np.array(chance) * np.prod(players / np.where(largest > 0, largest, 1), axis=1)
     if not weights.sum() > 0:
-        raise ValueError(f"{game}: chance and the players together reach none of the roots {[list(root) for root in roots]}")
+        raise ValueError(f"{game}: none of the roots {[list(root) for root in roots]} has positive reach")
     return weights / weights.sum()
 
 
@@ -146,7 +148,7 @@ def _checked_reach(game: pyspiel.Game, num_roots: int, reach: npt.ArrayLike | No
 
 
 def moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State, int]]:
-    """The states along `history`, each with the action taken there; the state is good until the next is asked for."""
+    """Yields the states along `history`, each with the action taken there; a state is valid until the next one is requested."""
     state = game.new_initial_state()
     for action in history:
         yield state, action
@@ -154,7 +156,7 @@ def moves(game: pyspiel.Game, history: History) -> Iterator[tuple[pyspiel.State,
 
 
 def infostates_before(game: pyspiel.Game, roots: Sequence[History]) -> set[tuple[int, str]]:
-    """The infostates, (player, string), that players pass on the way to the roots."""
+    """The infostates, (player, string), on the paths to the roots."""
     states = (state for root in roots for state, _ in moves(game, root))
     players = ((state, state.current_player()) for state in states if not state.is_chance_node())
     return {(player, state.information_state_string(player)) for state, player in players}

@@ -2,20 +2,20 @@
 
 Terms (Farina and Daskalakis, MIT 6.7980, Lecture 8, with the names used in this package):
 
-* A *tree-form decision process*, here `Treeplex`, is the game as one player sees it.
+* A *tree-form decision process*, here `Treeplex`, is the decision problem of one player.
 * A *decision point* j is a point where the player acts: an infostate. Its actions are A_j.
-* An *observation point* k is a point where the player learns something: a signal s out of S_k. Here a signal is named by what
-  it leads to, the next decision point or the end of the process; consecutive observations count as one, and an observation
-  with one possible outcome is none.
+* An *observation point* k is a point where the player observes a signal s from S_k. Here a signal is identified with the node
+  that follows it, the next decision point or the end of the process. Consecutive observation points are merged, and observation
+  points with a single signal are omitted.
 * A *sequence* is a pair (j, a) of a decision point and an action there, or the *empty sequence* `EMPTY_SEQUENCE` = 0.
-* The *parent sequence* p_j is the last sequence on the path from the root to j; empty if the player did not act before.
-* The *transition function* rho(j, a) gives the decision or observation point that follows, or the end of the process.
-* A *sequence-form strategy* x gives each sequence the product of the player's own action probabilities up to it:
+* The *parent sequence* p_j is the last sequence on the path from the root to j; empty if the player does not act before j.
+* The *transition function* rho(j, a) is the decision point or observation point that follows (j, a), or the end of the process.
+* A *sequence-form strategy* x assigns to each sequence the product of the player's own action probabilities up to it:
   x[empty] = 1, and sum over a of x[ja] = x[p_j]. These constraints and x >= 0 define the *sequence-form polytope*.
-* A *behavioral policy* b gives each sequence the probability of its action at its decision point: x[ja] = x[p_j] b[ja].
+* A *behavioral policy* b assigns to each sequence the probability of its action at its decision point: x[ja] = x[p_j] b[ja].
 
-Sequences of one decision point are contiguous and in `legal_actions()` order; decision points are numbered from 0 in the order
-in which a walk of the game first meets them, so p_j is always smaller than the sequences of j.
+Sequences of one decision point are contiguous and in `legal_actions()` order. Decision points are numbered from 0 in the order
+in which a walk of the game first visits them, so p_j is always smaller than the sequences of j.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -61,14 +61,14 @@ class DecisionPoint:
 
 @dataclasses.dataclass(frozen=True)
 class ObservationPoint:
-    """The observation point that follows `sequence`."""
+    """The observation point after `sequence`."""
 
     sequence: int
 
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """The end of the decision process, written as bottom in the lecture."""
+    """The end of the decision process, written as the symbol "bottom" in the lecture."""
 
 
 END = End()
@@ -80,12 +80,12 @@ class Treeplex(Immutable):
     """One player's tree-form decision process as read-only arrays: J decision points, S sequences.
 
     Attributes:
-      player: whose it is.
+      player: the player.
       infostate_keys: tuple of J information-state strings.
       sequence_start: int32 (J + 1,), decision point j has the sequences `sequence_start[j] : sequence_start[j + 1]`.
       parent_sequence: int32 (J,).
       actions: int64 (S,), the action id of each sequence; -1 for the empty sequence.
-      may_end: bool (S,), whether some play ends with this as the player's last sequence.
+      may_end: bool (S,), whether each sequence is the player's last one at some terminal history.
     """
 
     player: int
@@ -108,7 +108,7 @@ class Treeplex(Immutable):
 
     @property
     def dimension(self) -> int:
-        """Numbers in a sequence-form strategy: `num_sequences`, under the name that it has for any decision set."""
+        """The dimension of a sequence-form strategy, `num_sequences`; the attribute name is the same for every strategy set."""
         return self.num_sequences
 
     @functools.cached_property
@@ -129,7 +129,7 @@ class Treeplex(Immutable):
 
     @functools.cached_property
     def arrays(self) -> layouts.TreeplexArrays:
-        """This treeplex as the one player of a kernel's arrays."""
+        """The arrays that kernels take, with this treeplex as the only player."""
         return join_treeplexes([self])
 
     def sequences(self, decision_point: int) -> range:
@@ -166,7 +166,7 @@ class Treeplex(Immutable):
         return tuple(node for node in nodes if isinstance(node, ObservationPoint))
 
     def breadth_first(self) -> list[int]:
-        """All decision points, those with fewer own decisions before them first: the lecture's numbering j_1, j_2, ..."""
+        """The decision points ordered by the number of own decisions before them: the lecture's numbering j_1, j_2, ..."""
         depth: list[int] = []
         for sequence in self.parent_sequence:
             depth.append(0 if sequence == EMPTY_SEQUENCE else depth[self.decision_point_of[sequence]] + 1)
@@ -176,7 +176,7 @@ class Treeplex(Immutable):
         """The whole process in the lecture's notation, one line for each decision and observation point.
 
         Args:
-          action_name: gives an action its name from (decision point, action id); by default the id.
+          action_name: maps (decision point, action id) to a name; by default the id.
         """
         return _describe(self, action_name or (lambda decision_point, action: str(action)))
 
@@ -193,9 +193,9 @@ class Treeplex(Immutable):
         return reach
 
     def behavioral_policy(self, sequence_form: np.ndarray) -> np.ndarray:
-        """The behavioral policy of a sequence-form strategy: b[ja] = x[ja] / sum of x[ja'] over a'; uniform where that is 0.
+        """The behavioral policy of a sequence-form strategy: b[ja] = x[ja] / sum of x[ja'] over a'; uniform if the sum is 0.
 
-        Any non-negative multiple of a sequence-form strategy may be given, hence also an unnormalized sum of strategies.
+        The strategy may be scaled by any non-negative factor; an unnormalized sum of strategies is accepted.
 
         Args:
           sequence_form: float64 (S,).
@@ -208,7 +208,7 @@ class Treeplex(Immutable):
         return policy
 
     def counterfactual_values(self, policy: np.ndarray, utility: np.ndarray) -> np.ndarray:
-        """What each sequence leads to: g[ja] + V[rho(j, a)] (Lecture 8, Algorithm 1, lines 13 to 25).
+        """The counterfactual value of each sequence: g[ja] + V[rho(j, a)] (Lecture 8, Algorithm 1, lines 13 to 25).
 
         Args:
           policy: float64 (S,), a behavioral policy.
@@ -222,10 +222,10 @@ class Treeplex(Immutable):
         return values
 
     def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
-        """A copy of a gradient of the utility, float64 (S,).
+        """A copy of a utility gradient, float64 (S,).
 
         Raises:
-          ValueError: wrong shape, or numbers that are not finite.
+          ValueError: wrong shape, or non-finite numbers.
         """
         return finite_vector(utility, self.num_sequences, ", one for each sequence")
 
@@ -234,7 +234,7 @@ class Treeplex(Immutable):
         return self._best_response(utility)[1]
 
     def best_response(self, utility: np.ndarray) -> np.ndarray:
-        """A pure behavioral policy with the largest x . utility, float64 (S,); the first of the best actions at ties."""
+        """A pure behavioral policy with the largest x . utility, float64 (S,); ties are broken in favor of the first action."""
         return self._best_response(utility)[0]
 
     def _best_response(self, utility: np.ndarray) -> tuple[np.ndarray, float]:
@@ -243,7 +243,7 @@ class Treeplex(Immutable):
         return policy, float(values[EMPTY_SEQUENCE])
 
     def uniform_policy(self) -> np.ndarray:
-        """The behavioral policy that plays each action of a decision point equally often, float64 (S,)."""
+        """The behavioral policy with equal probabilities at each decision point, float64 (S,)."""
         return self.behavioral_policy(np.zeros(self.num_sequences))
 
     def contains(self, vector: np.ndarray, tolerance: float = 1e-9) -> bool:
@@ -251,7 +251,7 @@ class Treeplex(Immutable):
         return not self.problem_with(self._vector(vector), tolerance)
 
     def problem_with(self, vector: np.ndarray, tolerance: float = 1e-9) -> str:
-        """Why `vector` is no sequence-form strategy, in words; empty if it is one: each constraint holds within `tolerance`."""
+        """The violated constraint in words; empty if `vector` is a sequence-form strategy within `tolerance`."""
         if vector.shape != (self.num_sequences,):
             return f"expected one number for each of {self.num_sequences} sequences, got shape {vector.shape}"
         if not np.isfinite(vector).all():
@@ -266,8 +266,8 @@ class Treeplex(Immutable):
             return ""
         point = wrong[0]
         return (
-            f"the actions at infostate {self.infostate_keys[point]!r} sum to {sums[point]:g}, the sequence before has "
-            f"{reach[point]:g} (for a behavioral policy there is treeplex.sequence_form)"
+            f"the sequences at infostate {self.infostate_keys[point]!r} sum to {sums[point]:g}, but their parent sequence has "
+            f"{reach[point]:g} (convert a behavioral policy with treeplex.sequence_form)"
         )
 
     def _vector(self, values: np.ndarray) -> np.ndarray:
@@ -278,10 +278,10 @@ class Treeplex(Immutable):
 
 
 def join_treeplexes(treeplexes: Sequence[Treeplex]) -> layouts.TreeplexArrays:
-    """Numbers the sequences and infostates of several players in one go, as kernels take them."""
+    """Joins the treeplexes of several players into the arrays that kernels take, with one common numbering."""
     blocks, starts, parents, num_sequences = [0], [], [], 0
     for treeplex in treeplexes:
-        # The root comes first; its sequence is the empty one.
+        # Each block starts with the root, whose only sequence is the empty one.
         starts.append(num_sequences + np.concatenate([[0], treeplex.sequence_start[:-1]]))
         parents.append(num_sequences + np.concatenate([[0], treeplex.parent_sequence]))
         blocks.append(blocks[-1] + treeplex.num_decision_points + 1)

@@ -1,9 +1,8 @@
-"""Tries a game in a process of its own, where a fault of OpenSpiel does no harm.
+"""A trial of a game in a forked process, so that a crash of OpenSpiel does not end this process.
 
-Some games of OpenSpiel do not check their parameters. With senseless ones they end the interpreter, or ask for all the memory
-of the machine, when they are loaded or when their first moves are made. A forked process makes some moves first. Faults that
-come later in the game, or at random, are not found for certain, and on systems without `fork`, such as Windows, there is no
-trial.
+Some OpenSpiel games do not check their parameters. With invalid parameters they crash the interpreter, or allocate all memory,
+when the game is loaded or the first moves are made. The forked process loads the game and makes some random moves. Faults that
+occur later in a game, or at random, may be missed. On systems without `fork`, such as Windows, there is no trial.
 """
 
 from __future__ import annotations
@@ -20,25 +19,26 @@ import psutil
 import pyspiel
 
 _PLAYOUTS = 20
-# Each of these goes on with a copy of the state while the state itself is dropped; copies take long in Python games.
+# Moves that also copy the state; copies are slow in Python games.
 _MOVES_WITH_COPIES = 10
-_MOST_MOVES = 200
-_MOST_SECONDS = 5
-# One state of a game, and the tables that a game makes when it is loaded, are far smaller.
-_MOST_BYTES = 2 * 10**9
+_MAX_MOVES = 200
+_MAX_SECONDS = 5
+# Far more than one state of a game, or the tables that a game creates when it is loaded, take.
+_MAX_BYTES = 2 * 10**9
 _OUT_OF_MEMORY = 3
 
 
 def fault_of(load: Callable[[], pyspiel.Game]) -> str | None:
-    """What goes wrong with a game beyond an exception, in words; None if nothing does, or if there cannot be a trial.
+    """A description of the crash or excessive memory use in a trial; None if there is none, or if there is no `fork`.
 
     Args:
-      load: makes the game. It is called in the forked process only; what it raises there is no fault.
+      load: loads the game. It is called in the forked process only; an exception that it raises is not a fault.
     """
     if not hasattr(os, "fork"):
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # other threads: the child calls OpenSpiel only
+        # Python warns about forks of processes with threads. The child is safe, because it calls OpenSpiel only.
+        warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         _try_and_exit(load)
@@ -51,20 +51,20 @@ def fault_of(load: Callable[[], pyspiel.Game]) -> str | None:
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGALRM:
         return f"OpenSpiel ends the process with {signal.Signals(os.WTERMSIG(status)).name}"
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _OUT_OF_MEMORY:
-        return f"loading it or a few moves take more than {_MOST_BYTES / 1e9:g} GB"
+        return f"loading it or making a few moves takes more than {_MAX_BYTES / 1e9:g} GB"
     return None
 
 
 def _try_and_exit(load: Callable[[], pyspiel.Game]) -> None:
-    """In the forked process: never returns."""
+    """Runs the trial in the forked process; never returns."""
     exit_code = 0
     try:
         faulthandler.disable()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.alarm(_MOST_SECONDS)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
+        signal.alarm(_MAX_SECONDS)
+        null_device = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
-            os.dup2(nowhere, stream)
+            os.dup2(null_device, stream)
         _limit_memory()
         _play(load())
     except MemoryError:
@@ -76,18 +76,18 @@ def _try_and_exit(load: Callable[[], pyspiel.Game]) -> None:
 def _limit_memory() -> None:
     import resource
 
-    limit = psutil.Process().memory_info().vms + _MOST_BYTES
-    with contextlib.suppress(OSError, ValueError):  # a lower limit is set already
+    limit = psutil.Process().memory_info().vms + _MAX_BYTES
+    with contextlib.suppress(OSError, ValueError):  # the process may already have a lower limit
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _play(game: pyspiel.Game) -> None:
-    """Makes random moves, and asks at each state what a walk asks."""
+    """Makes random moves and calls the methods that a walk calls at each state."""
     generator = random.Random(0)
     for _ in range(_PLAYOUTS):
         state = game.new_initial_state()
-        for move in range(_MOST_MOVES):
+        for move in range(_MAX_MOVES):
             if state.is_terminal():
                 state.returns()
                 break

@@ -1,8 +1,8 @@
-"""The walk through a game: every history is visited once and leaves one number.
+"""The walk through a game: it visits every history once and records one number for it.
 
-A tree in preorder is determined by how many children each history has, and how many that is, is known from the infostate or
-from the chance outcomes. So the walk keeps 4 bytes for each history, its infostate or that it is none; parents, actions and
-the rest follow from these, see `link_parents`. Nothing is kept as a Python object but what belongs to an infostate.
+A tree in preorder is determined by the number of children of each history, which follows from the infostate or from the chance
+outcomes. So the walk stores 4 bytes per history: its infostate, `CHANCE` or `TERMINAL`. Parents and actions are derived from
+these, see `link_parents`. Python objects are stored per infostate only.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _HISTORIES_PER_STEP = 1024
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WalkRecord:
-    """All that a walk has met, in the order of the visits: H histories, C of them chance, Z terminal; I infostates, n players.
+    """The result of a walk, in preorder: H histories, of which C are chance and Z terminal; I infostates, n players.
 
     Attributes:
       nodes: int32 (H,), the infostate of each history, `CHANCE` or `TERMINAL`.
-      num_outcomes: int32 (C,), how many outcomes each chance history has.
-      outcomes: int64, those of one chance history after another.
-      outcome_probabilities: float64, theirs.
+      num_outcomes: int32 (C,), the number of outcomes of each chance history.
+      outcomes: int64, the outcomes of all chance histories, concatenated.
+      outcome_probabilities: float64, the probability of each outcome.
       returns: float64 (Z, n).
-      infostate_player: int8 (I,), whose each infostate is.
+      infostate_player: int8 (I,), the player who acts at each infostate.
       infostate_keys: tuple of I information-state strings.
       num_legal_actions: int32 (I,).
-      legal_actions: int64, those of one infostate after another.
+      legal_actions: int64, the legal actions of all infostates, concatenated.
     """
 
     nodes: np.ndarray
@@ -62,13 +62,13 @@ def walk_game(
     limits: WalkLimits = NO_LIMITS,
     advance: Advance = no_advance,
 ) -> WalkRecord:
-    """Walks what is below the roots, one after the other; if there are several, a chance move between them comes first.
+    """Walks the subtrees of the roots; if there are several roots, history 0 is a chance move among them.
 
     Args:
       game: the game.
-      roots, root_probabilities: where to start.
-      limits: when to give up.
-      advance: called with numbers of histories visited.
+      roots, root_probabilities: the histories of the roots and the probability of each.
+      limits: limits on the histories and the time.
+      advance: progress callback, called with the number of new histories.
 
     Raises:
       MemoryError, TimeoutError, ValueError: see `GameTree.from_game`.
@@ -83,15 +83,15 @@ def walk_game(
 
 
 class TreeWalk:
-    """What a walk has met so far: the columns of a `WalkRecord`, growing."""
+    """A walk in progress: the columns of a `WalkRecord`, to which each visit appends."""
 
     def __init__(self, game: pyspiel.Game, limits: WalkLimits = NO_LIMITS, advance: Advance = no_advance):
-        """Starts a walk through `game`; `advance` is called with numbers of histories visited."""
+        """Starts a walk of `game`; `advance` is called with the number of new histories."""
         self._game = game
         self._num_players = game.num_players()
         self._advance = advance
         self._limits = limits
-        self._next_stop = min(_HISTORIES_PER_STEP, limits.max_histories)
+        self._next_check = min(_HISTORIES_PER_STEP, limits.max_histories)
         self._nodes = array.array("i")
         self._num_outcomes = array.array("i")
         self._outcomes = array.array("q")
@@ -104,20 +104,20 @@ class TreeWalk:
 
     @property
     def num_histories(self) -> int:
-        """How many were met."""
+        """Number of histories visited so far."""
         return len(self._nodes)
 
     @property
     def num_infostates(self) -> int:
-        """How many were met."""
+        """Number of infostates found so far."""
         return len(self._legal_actions)
 
     def describe(self) -> str:
-        """The game and how far the walk is."""
+        """The game and the progress of the walk, for messages."""
         return f"{self._game}, after {self.num_histories} histories and {self.num_infostates} infostates of the walk"
 
     def record(self) -> WalkRecord:
-        """What was met; takes over the memory of the columns."""
+        """The record of the walk; shares the memory of the columns, so the walk must not continue."""
         keys = [""] * len(self._legal_actions)
         for infostate_of_key in self._infostate_of_key:
             for key, infostate in infostate_of_key.items():
@@ -135,7 +135,7 @@ class TreeWalk:
         )
 
     def visit_chance_move(self, outcomes: list[tuple[int, float]]) -> list[int]:
-        """Records a chance history with these outcomes and their probabilities; returns the outcomes, the first one last."""
+        """Records a chance history with (outcome, probability) pairs; returns the outcomes in reverse order."""
         actions = [action for action, _ in outcomes]
         self._nodes.append(CHANCE)
         self._num_outcomes.append(len(actions))
@@ -145,26 +145,26 @@ class TreeWalk:
         return actions
 
     def visit_all_below(self, root: pyspiel.State) -> None:
-        """Visits `root` and everything below in preorder; at most one state for each ply of the current path is alive."""
-        # Histories with children still to visit: the state, and the actions that lead to them with the next one last.
+        """Visits the subtree of `root` in preorder; keeps at most one state per ply of the current path."""
+        # Histories with unvisited children: the state, and the actions to these children in reverse order.
         open_histories: list[tuple[pyspiel.State, list[int]]] = []
         state, actions = root, self.visit(root)
         while actions or open_histories:
             if actions:
                 open_histories.append((state, actions))
-            state, left = open_histories[-1]
-            action = left.pop()
-            if left:
+            state, remaining = open_histories[-1]
+            action = remaining.pop()
+            if remaining:
                 state = state.child(action)
-            else:  # nobody needs the state after its last child, which may take it over
+            else:  # the state is not needed after its last child, so the last child reuses it
                 open_histories.pop()
                 state.apply_action(action)
             actions = self.visit(state)
 
     def visit(self, state: pyspiel.State) -> list[int]:
-        """Records a history and returns its actions, the first one last."""
-        if len(self._nodes) >= self._next_stop:
-            self._stop()
+        """Records a history and returns its actions in reverse order."""
+        if len(self._nodes) >= self._next_check:
+            self._check_limits()
         actor = state.current_player()
         if 0 <= actor < self._num_players:
             try:
@@ -186,7 +186,7 @@ class TreeWalk:
         return []
 
     def number_of(self, player: int, key: str, actions: list[int]) -> int | None:
-        """The number of an infostate, the next one if it is new; None if it is known with other legal actions."""
+        """The number of an infostate, which is added if it is new; None if it is known with different legal actions."""
         infostate = self._infostate_of_key[player].get(key)
         if infostate is None:
             return self._add_infostate(player, key, actions)
@@ -200,7 +200,7 @@ class TreeWalk:
         outcome_probabilities: np.ndarray,
         returns: np.ndarray,
     ) -> None:
-        """Adds histories that another walk met, columns as in a `WalkRecord`, with the infostate numbers of this one."""
+        """Appends histories of another walk: columns as in a `WalkRecord`, with the infostate numbers of this walk."""
         self._limits.check_count(self._game, len(self._nodes) + len(nodes))
         self._limits.check_time(self._game, len(self._nodes))
         self._nodes.frombytes(nodes.tobytes())
@@ -209,38 +209,38 @@ class TreeWalk:
         self._outcome_probabilities.frombytes(outcome_probabilities.tobytes())
         self._returns.frombytes(returns.tobytes())
         self._advance(len(nodes))
-        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
+        self._next_check = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
 
-    def _stop(self) -> None:
-        """Reports progress, every so many histories, and stops the walk at its limits."""
+    def _check_limits(self) -> None:
+        """Raises an error at the limits of the walk and reports progress; called every `_HISTORIES_PER_STEP` histories."""
         self._limits.check_count(self._game, len(self._nodes) + 1)
         self._limits.check_time(self._game, len(self._nodes))
         self._advance(_HISTORIES_PER_STEP)
-        self._next_stop = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
+        self._next_check = min(len(self._nodes) + _HISTORIES_PER_STEP, self._limits.max_histories)
 
     def _visit_end(self, state: pyspiel.State, actor: int) -> None:
         if actor != TERMINAL:
             raise ValueError(
-                f"{at(state)} current_player() is {actor}, neither a player, chance nor the end of the game; convert "
+                f"{at(state)} current_player() is {actor}, which is not a player, chance or the end of the game; convert "
                 "simultaneous moves with pyspiel.convert_to_turn_based(game)"
             )
         returns = state.returns()
         try:
             own_returns = array.array("d", returns)
         except TypeError as error:
-            raise ValueError(f"{at(state)} returns() are {returns!r}, not a list of numbers") from error
+            raise ValueError(f"{at(state)} returns() is {returns!r}, not a list of numbers") from error
         if len(own_returns) != self._num_players:
-            raise ValueError(f"{at(state)} returns() are {returns!r}, not one number for each player")
+            raise ValueError(f"{at(state)} returns() is {returns!r}, not one number for each player")
         self._nodes.append(TERMINAL)
         self._returns += own_returns
 
     def _new_infostate(self, state: pyspiel.State, player: int, key: str, actions: list[int]) -> int:
-        # A string that changes makes a new infostate each time, so asking twice here is asking often enough.
+        # A string that differs at every call produces a new infostate every time, so checking new infostates is sufficient.
         if not isinstance(key, str):
             raise ValueError(f"{at(state)} information_state_string is {key!r}; it must be a string")
         if state.information_state_string(player) != key:
             raise ValueError(
-                f"{at(state)} information_state_string changes between two calls; it must be a function of the history"
+                f"{at(state)} information_state_string differs between two calls; it must be a function of the history"
             )
         check_legal_actions(state, player, actions)
         if not actions:
@@ -261,5 +261,5 @@ class TreeWalk:
 def _different_actions(state: pyspiel.State, player: int, key: str, here: list[int], elsewhere: list[int]) -> ValueError:
     return ValueError(
         f"{at(state)} infostate {key!r} of player {player} has the legal actions {here} here, but {elsewhere} at another "
-        "history; information_state_string must tell them apart"
+        "history; information_state_string must distinguish the two histories"
     )

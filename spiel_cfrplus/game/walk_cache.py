@@ -1,12 +1,12 @@
-"""Walks on disk: a game that was walked once is read the next time.
+"""The cache of walks on disk: a game that was walked once is read the next time.
 
-What is kept is a `WalkRecord`, some 16 bytes for each history; the tree and the sequence form are derived anew. A record is an
-uncompressed `.npz` archive of arrays and a JSON text, read as `_archives` does. Its name holds the game's
-short name and a digest of what it depends on: the game's string, all its parameters, the version of OpenSpiel and `FORMAT`.
+A cached walk is a `WalkRecord`, about 16 bytes per history; the tree and the sequence form are derived from it. The file is an
+uncompressed `.npz` archive of arrays and a JSON text, read by `_utils.archives`. The file name contains the short name of the
+game and a digest of what the record depends on: the game's string, all its parameters, the version of OpenSpiel and `FORMAT`.
 
-A string must tell the rules, or a record would be taken for that of another game. So Python games, whose source anybody may
-edit, matrix games and games that are read from files or texts are not kept, nor what wraps them. And as OpenSpiel may have been
-built from changed source, some plays of the game are compared with every record that is read.
+The string must determine the rules, otherwise the record of a different game could be read. So Python games, whose source may
+change, matrix games, games that are read from files or texts, and games that wrap any of these are not cached. Because
+OpenSpiel may have been built from modified source, some plays of the game are compared with every record that is read.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _DTYPES = {
     "num_legal_actions": np.int32,
     "legal_actions": np.int64,
 }
-# How much of the game is played again when a record is read.
-_PLAYS, _MOST_MOVES = 100, 10_000
+# Plays that are compared with the game when a record is read, and the limit on their moves.
+_PLAYS, _MAX_MOVES = 100, 10_000
 
 
 def record_path(game: pyspiel.Game, directory: str | os.PathLike[str]) -> pathlib.Path:
-    """Where the walk through `game` is kept."""
+    """The path of the cached walk of `game`."""
     digest = hashlib.sha256(json.dumps(_identity(game), sort_keys=True).encode()).hexdigest()
     return pathlib.Path(directory) / f"{game.get_type().short_name}-{digest[:32]}.npz"
 
 
 def is_cached(game: pyspiel.Game, directory: str | os.PathLike[str]) -> bool:
-    """Whether there is a record of the game, good or bad."""
+    """Whether the directory contains a record of the game; the record is not checked."""
     return why_string_is_not_enough(game) is None and record_path(game, directory).is_file()
 
 
@@ -78,22 +78,23 @@ def cached_tree(
     limits: WalkLimits = NO_LIMITS,
     progress: bool = False,
 ) -> GameTree:
-    """The game's tree: from `directory` if its walk is kept there, else the game is walked, and the walk kept if it can be.
+    """The tree of a game: read from the cached walk in `directory`, else walked and, if possible, cached.
 
-    What cannot be kept, or is damaged and walked again, is said in a `UserWarning`.
+    Warns:
+      UserWarning: the game cannot be cached, or the cached walk is damaged and the game is walked again.
 
     Raises:
-      OSError: the directory cannot be made, read or written; this is found out before the walk.
-      TypeError: the directory is no path.
-      ValueError: the directory has no name.
+      OSError: the directory cannot be created, read or written; checked before the walk.
+      TypeError: `directory` is not a path.
+      ValueError: `directory` is empty.
       MemoryError, TimeoutError, TypeError, ValueError: as for `GameTree.from_game`.
     """
     if not checked_path(directory, "cache"):
-        raise ValueError("cache needs the name of a directory")
+        raise ValueError("cache must be the name of a directory, got an empty one")
     check_game(game)
     reason = why_string_is_not_enough(game)
     if reason is not None:
-        warnings.warn(f"{game} is not kept in {directory}: {reason}", stacklevel=3)
+        warnings.warn(f"{game} is not cached in {directory}: {reason}", stacklevel=3)
         record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
         return GameTree.from_record(game, ((),), record)
     path = record_path(game, directory)
@@ -102,29 +103,34 @@ def cached_tree(
     try:
         return _read(path, game, limits)
     except DamagedError as error:
-        warnings.warn(f"{path} is not a walk that spiel_cfrplus kept, or is damaged ({error}); it is made anew", stacklevel=3)
-        _make_way(path)
+        warnings.warn(
+            f"{path} is not a walk cached by spiel_cfrplus, or is damaged ({error}); the game is walked again", stacklevel=3
+        )
+        _remove_non_file(path)
     except (FileNotFoundError, NotADirectoryError):
-        if _leads_nowhere(path):
-            warnings.warn(f"{path} is a link to {os.readlink(path)}, whose folder is missing; it is made anew", stacklevel=3)
+        if _is_broken_link(path):
+            warnings.warn(
+                f"{path} is a link to {os.readlink(path)}, whose directory does not exist; the game is walked again",
+                stacklevel=3,
+            )
             path.unlink()
     check_writable(path)
     record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
     try:
         _write(path, game, record)
-    except OSError as error:  # the disk may be full; no reason to lose the walk
+    except OSError as error:  # for example a full disk; the walk in memory is still valid
         warnings.warn(f"{path} could not be written ({error})", stacklevel=3)
     return tree
 
 
-def _leads_nowhere(path: pathlib.Path) -> bool:
-    """Whether the path is a link and nothing can be written to where it leads."""
+def _is_broken_link(path: pathlib.Path) -> bool:
+    """Whether the path is a link to a file whose directory does not exist."""
     return path.is_symlink() and not pathlib.Path(os.path.realpath(path)).parent.is_dir()
 
 
-def _make_way(path: pathlib.Path) -> None:
-    """Removes what is no regular file, which `atomic_write` does not replace. A folder is renamed: it may not be empty."""
+def _remove_non_file(path: pathlib.Path) -> None:
+    """Removes anything but a regular file, because `atomic_write` replaces regular files only; renames a directory."""
     if path.is_file():
         return
     if path.is_dir() and not path.is_symlink():
@@ -143,16 +149,16 @@ def _write(path: pathlib.Path, game: pyspiel.Game, record: WalkRecord) -> None:
 
 
 def _read(path: pathlib.Path, game: pyspiel.Game, limits: WalkLimits) -> GameTree:
-    """Reads all of a record and finds out whether it is one, and this game's.
+    """Reads a record, and checks that it is valid and belongs to this game.
 
     Raises:
       OSError: the file cannot be read.
-      ValueError: more histories than `limits` admit.
-      DamagedError: it is none.
+      ValueError: the record has more histories than `limits` allows.
+      DamagedError: the record is invalid or belongs to another game.
     """
     with open_archive(path) as archive:
         if archive.json("identity") != _identity(game):
-            raise _disagreement(game)
+            raise _mismatch(game)
         (num_histories,) = archive.header("nodes").shape
     limits.check_count(game, num_histories)
     with open_archive(path) as archive:
@@ -165,12 +171,12 @@ def _read(path: pathlib.Path, game: pyspiel.Game, limits: WalkLimits) -> GameTre
         record = WalkRecord(infostate_keys=_split(arrays.pop("infostate_keys"), arrays.pop("key_lengths")), **arrays)
         tree = GameTree.from_record(game, ((),), record)
         if not _plays_agree(tree):
-            raise _disagreement(game)
+            raise _mismatch(game)
     return tree
 
 
-def _disagreement(game: pyspiel.Game) -> DamagedError:
-    return DamagedError(f"does not agree with {game}")
+def _mismatch(game: pyspiel.Game) -> DamagedError:
+    return DamagedError(f"does not match {game}")
 
 
 def _split(text: np.ndarray, lengths: np.ndarray) -> tuple[str, ...]:
@@ -180,17 +186,18 @@ def _split(text: np.ndarray, lengths: np.ndarray) -> tuple[str, ...]:
 
 
 def _check(arrays: Mapping[str, np.ndarray], num_players: int) -> None:
-    """Raises some exception unless the arrays fit together, so that nothing is read or written outside them afterwards."""
+    """Raises an exception unless the arrays are consistent, so that no later index is out of bounds."""
     nodes, num_legal_actions, num_outcomes = (arrays[name] for name in ("nodes", "num_legal_actions", "num_outcomes"))
     is_chance, is_terminal, num_infostates = nodes == CHANCE, nodes == TERMINAL, len(num_legal_actions)
     if not (is_chance | is_terminal | ((nodes >= 0) & (nodes < num_infostates))).all() or len(nodes) > MOST_HISTORIES:
-        raise ValueError("infostates that there are not")
+        raise ValueError("infostate numbers out of range")
     num_children = np.zeros(len(nodes), np.int64)
     num_children[nodes >= 0] = num_legal_actions[nodes[nodes >= 0]]
     num_children[is_chance] = num_outcomes
-    still_open = 1 + np.cumsum(num_children - 1)
-    if not (np.all(still_open[:-1] > 0) and still_open[-1] == 0):
-        raise ValueError("histories that do not make a tree")
+    # The number of children still to come after each history of a preorder; it becomes 0 at the last history and not before.
+    num_pending = 1 + np.cumsum(num_children - 1)
+    if not (np.all(num_pending[:-1] > 0) and num_pending[-1] == 0):
+        raise ValueError("the histories do not form a tree")
     lengths = arrays["key_lengths"]
     expected = {
         "num_outcomes": (is_chance.sum(),),
@@ -209,12 +216,12 @@ def _check(arrays: Mapping[str, np.ndarray], num_players: int) -> None:
         raise ValueError("negative sizes")
     players = arrays["infostate_player"]
     if players.min(initial=0) < 0 or players.max(initial=0) >= num_players:
-        raise ValueError("players that there are not")
+        raise ValueError("player numbers out of range")
 
 
 def _plays_agree(tree: GameTree) -> bool:
-    """Whether some plays, spread evenly over the terminal histories, go in the game as they do in the tree."""
-    moves_left = _MOST_MOVES
+    """Whether some plays, evenly spaced among the terminal histories, are the same in the game and in the tree."""
+    moves_left = _MAX_MOVES
     for row in np.unique(np.linspace(0, tree.num_terminals - 1, _PLAYS).astype(np.int64)):
         path = _path_to(tree, int(tree.terminal[row]))
         state = tree.game.new_initial_state()
@@ -238,7 +245,7 @@ def _path_to(tree: GameTree, history: int) -> list[int]:
 
 
 def _agrees(tree: GameTree, history: int, child: int, state: pyspiel.State) -> bool:
-    """Whether a history and what leads to its child are as the state says."""
+    """Whether the player, the infostate and the edge to `child` at a history of the tree match the state."""
     if state.current_player() != tree.actor[history]:
         return False
     if state.is_chance_node():

@@ -1,6 +1,6 @@
-"""When a walk through a game is given up: at a number of histories, after some time, or when memory runs out.
+"""Limits of a walk: on the number of histories, on the time, and errors when memory runs out.
 
-Every loop over the states of a game that need not end by itself asks a `WalkLimits`.
+Every loop over the states of a game that may not terminate checks a `WalkLimits`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import pyspiel
 
 from spiel_cfrplus._utils.validation import checked_count, checked_number
 
-# Histories are numbered with 32 bits, so this is a limit where none is set, and cannot be raised.
+# The default and the upper bound of the limit, because histories are numbered with 32 bits.
 MOST_HISTORIES = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class WalkLimits:
-    """How large a walk may become, and until when.
+    """The largest number of histories of a walk, and its deadline.
 
     Attributes:
       max_histories: the largest number of histories.
-      deadline: by `time.monotonic()`, in seconds.
+      deadline: time at which the walk stops, in seconds of `time.monotonic()`.
     """
 
     max_histories: int = MOST_HISTORIES
@@ -33,11 +33,11 @@ class WalkLimits:
 
     @classmethod
     def starting_now(cls, max_histories: int | None = None, time_limit: float | None = None) -> WalkLimits:
-        """The limits of a walk that begins now.
+        """The limits of a walk that starts now.
 
         Args:
-          max_histories: at most so many histories; `MOST_HISTORIES` by default.
-          time_limit: at most so many seconds; no limit by default.
+          max_histories: the largest number of histories; `MOST_HISTORIES` by default.
+          time_limit: the largest number of seconds; no limit by default.
 
         Raises:
           TypeError: `max_histories` is not an integer, or `time_limit` is not a number.
@@ -46,20 +46,20 @@ class WalkLimits:
         if max_histories is not None:
             max_histories = checked_count(max_histories, "histories in max_histories", least=1, most=math.inf)
         if time_limit is not None and not checked_number(time_limit, "time_limit") >= 0:
-            raise ValueError(f"time_limit must be a number of seconds of 0 or more, got {time_limit}")
+            raise ValueError(f"time_limit must be a non-negative number of seconds, got {time_limit}")
         most = MOST_HISTORIES if max_histories is None else min(max_histories, MOST_HISTORIES)
         return cls(most, math.inf if time_limit is None else time.monotonic() + time_limit)
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the deadline, infinity if there is none."""
+        """Seconds until the deadline; infinity if there is no deadline."""
         return max(0.0, self.deadline - time.monotonic())
 
     def check_count(self, game: pyspiel.Game, counted: int) -> None:
-        """Refuses `counted` histories if these are too many.
+        """Checks the number of histories.
 
         Raises:
-          ValueError: they are.
+          ValueError: `counted` exceeds the limit.
         """
         if counted > self.max_histories:
             raise ValueError(
@@ -68,14 +68,14 @@ class WalkLimits:
             )
 
     def check_time(self, game: pyspiel.Game, counted: int) -> None:
-        """Stops a walk that has met `counted` histories if the time is over.
+        """Checks the deadline; `counted` histories have been visited.
 
         Raises:
-          TimeoutError: it is.
+          TimeoutError: the deadline has passed.
         """
         if time.monotonic() >= self.deadline:
             raise TimeoutError(
-                f"{game}: the time limit was reached in the walk, after {counted} histories; raise it or choose smaller game "
+                f"{game}: the walk reached the time limit after {counted} histories; raise the limit or choose smaller game "
                 "parameters"
             )
 
@@ -85,10 +85,10 @@ NO_LIMITS = WalkLimits()
 
 @contextlib.contextmanager
 def memory_errors_name(subject: Callable[[], str]) -> Iterator[None]:
-    """Errors for lack of memory say what memory was needed for.
+    """Adds a description of the data that memory was needed for to a MemoryError.
 
     Args:
-      subject: describes it, with its size.
+      subject: returns the description, with a size.
 
     Raises:
       MemoryError: memory ran out.

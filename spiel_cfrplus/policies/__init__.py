@@ -1,4 +1,4 @@
-"""Policies of compiled games: made, read, evaluated, fixed."""
+"""Policies of compiled games: strategy profiles, import and export, evaluation, locking."""
 
 from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
 

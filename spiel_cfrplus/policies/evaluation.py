@@ -1,8 +1,8 @@
-"""How good a policy is, computed on the compiled game at the cost of about one CFR iteration.
+"""Evaluation of policies on a compiled game, at the cost of about one CFR iteration.
 
-Terms: a player's *gain* is what it would earn by a best response to the others minus what it earns. *NashConv* is the sum of
-all gains; the CFR+ paper calls this sum exploitability. *Exploitability*, as OpenSpiel has it, is NashConv divided by the
-number of players, for two-player games with constant sum only. All are in game units.
+Terms: the *improvement* of a player is the utility of its best response to the others minus its utility. *NashConv* is the sum
+of the players' improvements; the CFR+ paper calls this sum exploitability. *Exploitability*, as defined by OpenSpiel, is
+NashConv divided by the number of players, for two-player constant-sum games only. All are in game units.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -29,13 +29,13 @@ from spiel_cfrplus.policies.reading import read_policy
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Immutable):
-    """A profile's expected utilities and best responses.
+    """The expected utilities of a profile and the best responses to it.
 
     Attributes:
       game: the compiled game.
       values: float64 (n,), expected utility of each player under the profile.
       best_response_values: float64 (n,), expected utility of each player's best response to the others' policies.
-      best_responses: the best responses as one (pure) profile, the first best action at ties.
+      best_responses: the best responses as one (pure) profile; ties are broken in favor of the first action.
     """
 
     game: SequenceFormGame
@@ -48,12 +48,12 @@ class Evaluation(Immutable):
 
     @property
     def player_improvements(self) -> np.ndarray:
-        """What each player could gain by deviating, float64 (n,). Never negative: rounding below zero is zero."""
+        """float64 (n,), the improvement of each player; negative rounding errors are set to zero."""
         return np.maximum(self.best_response_values - self.values, 0.0)
 
     @property
     def nash_conv(self) -> float:
-        """The sum of the gains."""
+        """The sum of the players' improvements."""
         return float(self.player_improvements.sum())
 
     @property
@@ -65,7 +65,7 @@ class Evaluation(Immutable):
         """
         if not self.game.is_two_player_constant_sum:
             raise ValueError(
-                f"exploitability is defined for two-player constant-sum games; {self.game.tree.game} is none, use nash_conv"
+                f"exploitability is defined for two-player constant-sum games only; for {self.game.tree.game} use nash_conv"
             )
         return self.nash_conv / 2
 
@@ -74,14 +74,14 @@ def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
     """Evaluates `policy` in `game`.
 
     Args:
-      game: compile it once with `compile_game` to evaluate many policies.
-      policy: anything that `policy_reading.read_policy` understands.
+      game: a game; to evaluate many policies, compile it once with `compile_game`.
+      policy: anything that `read_policy` accepts.
 
     Raises:
-      ValueError: what the game or policy lacks; see `compile_game` and `read_policy`.
+      ValueError: the game or the policy is invalid; see `compile_game` and `read_policy`.
     """
     game = compile_game(game)
-    policies = read_policy(game, policy).probabilities.copy()  # kernels are compiled for writable vectors only
+    policies = read_policy(game, policy).probabilities.copy()  # kernels are compiled for writable arrays only
     values, best_response_values = np.empty(game.num_players), np.empty(game.num_players)
     reach, utility, response = (np.empty(game.num_sequences) for _ in range(3))
     passes.evaluate(
@@ -105,7 +105,7 @@ def expected_values(game: pyspiel.Game | SequenceFormGame, policy: Any) -> np.nd
 
 
 def nash_conv(game: pyspiel.Game | SequenceFormGame, policy: Any) -> float:
-    """The sum of what the players could gain by deviating. Arguments and errors as for `evaluate`."""
+    """The sum of the players' improvements. Arguments and errors as for `evaluate`."""
     return evaluate(game, policy).nash_conv
 
 

@@ -1,12 +1,12 @@
-"""Strategies of a compiled game, and what OpenSpiel knows them as.
+"""Strategy profiles of a compiled game, and their export to OpenSpiel.
 
-A `StrategyProfile` is one float64 vector over the sequences of all players. From it come
+A `StrategyProfile` is one float64 vector over the sequences of all players. It can be exported to
 
-* `open_spiel.python.policy.TabularPolicy`, the very table that `TabularPolicy(game)` builds, without another walk of the tree;
+* `open_spiel.python.policy.TabularPolicy`, the same table as `TabularPolicy(game)` builds, without a walk of the tree;
 * `pyspiel.TabularPolicy` for OpenSpiel's C++ functions;
 * a dictionary from information-state strings to (action, probability) pairs.
 
-These three are keyed by strings alone, so a game in which two infostates share a string cannot be exported to them.
+These three formats use the string as the only key, so they cannot represent a game in which two infostates share a string.
 
 >>> import pyspiel
 >>> from open_spiel.python.algorithms import exploitability
@@ -31,7 +31,7 @@ import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
 from spiel_cfrplus._utils.validation import checked_player
-from spiel_cfrplus.game.checks import is_called_alike
+from spiel_cfrplus.game.checks import have_same_parameters
 from spiel_cfrplus.game.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.game.replayed_states import ReplayedStates, RowState, are_deep, row_states
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
@@ -41,18 +41,18 @@ from spiel_cfrplus.kernels import tree as tree_kernels
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
-# Policies from float32 networks miss 1 by this much.
+# Bound on the rounding error in the sum of a float32 policy, such as the output of a neural network.
 PROBABILITY_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class StrategyProfile(Immutable):
-    """A behavioral policy for each player; a snapshot that nothing changes.
+    """A behavioral policy for each player; read-only.
 
     Attributes:
       game: the compiled game.
-      probabilities: float64 (S,), read-only: for each sequence of all players the probability of its action at its
-        infostate; 1 at empty sequences.
+      probabilities: float64 (S,), read-only: the probability of the action of each sequence at its infostate, over the
+        sequences of all players; 1 at empty sequences.
 
     Raises:
       ValueError: wrong shape; or the numbers at an infostate are negative, not finite or do not sum to 1, each within
@@ -75,14 +75,14 @@ class StrategyProfile(Immutable):
 
     @classmethod
     def uniform(cls, game: SequenceFormGame) -> StrategyProfile:
-        """Each player plays each action of an infostate equally often."""
+        """The profile with equal probabilities at each infostate."""
         return cls(game, np.concatenate([treeplex.uniform_policy() for treeplex in game.treeplexes]))
 
     def of_player(self, player: int) -> np.ndarray:
         """The player's behavioral policy, float64 (S_p,).
 
         Raises:
-          TypeError, ValueError: there is no such player.
+          TypeError, ValueError: the player does not exist.
         """
         return self.probabilities[self.game.player_slices[self._checked_player(player)]]
 
@@ -90,20 +90,19 @@ class StrategyProfile(Immutable):
         """The player's sequence-form strategy, float64 (S_p,).
 
         Raises:
-          TypeError, ValueError: there is no such player.
+          TypeError, ValueError: the player does not exist.
         """
         return self.game.treeplexes[self._checked_player(player)].sequence_form(self.of_player(player))
 
     def action_probabilities(self, state: pyspiel.State, player: int | None = None) -> dict[int, float]:
-        """What the profile plays at a state of the game, as OpenSpiel's policies answer: the probability of each legal action.
+        """The probability of each legal action at a state of the game; same interface as OpenSpiel's policies.
 
         Args:
           state: a decision.
-          player: whose; by default the player to move.
+          player: the player; by default the player to move.
 
         Raises:
-          TypeError, ValueError: there is no such player, the player has no such infostate in the game, or the state is one of
-            another game.
+          TypeError, ValueError: the player or the infostate does not exist, or the state belongs to another game.
         """
         self.check_knows(state.get_game())
         player = self._checked_player(state.current_player() if player is None else player)
@@ -116,31 +115,31 @@ class StrategyProfile(Immutable):
         return dict(zip(treeplex.actions[sequences].tolist(), probabilities, strict=True))
 
     def check_knows(self, game: pyspiel.Game) -> None:
-        """Refuses a game that is another one by its name and parameters.
+        """Checks that a game has the same name and parameters as the game of the profile.
 
         Raises:
-          ValueError: it is.
+          ValueError: it has not.
         """
-        if not is_called_alike(game, self.game.tree.game):
-            raise ValueError(f"this profile was made for another game, {self.game.description}, than {game}")
+        if not have_same_parameters(game, self.game.tree.game):
+            raise ValueError(f"this profile belongs to another game, {self.game.description}, not to {game}")
 
     def _checked_player(self, player: int) -> int:
         return checked_player(player, self.game.num_players, self.game.tree.game)
 
     def overwritten_by(self, other: StrategyProfile) -> StrategyProfile:
-        """This profile, but at the infostates that `other` knows what `other` does there.
+        """This profile, with the distributions of `other` at the infostates that both games have.
 
-        Puts the solution of a sub-game, or of a game with locked infostates, into a profile of the whole game; or, the other
-        way round, takes from a profile of the whole game what it does in a part.
+        Inserts the solution of a subgame, or of a game with locked infostates, into a profile of the whole game. If this is
+        the profile of the part and `other` that of the whole game, restricts `other` to the part.
 
         Raises:
-          ValueError: neither game has all the infostates of the other, or actions differ.
+          ValueError: neither game contains all infostates of the other, or the actions at an infostate differ.
         """
         if self.game.num_players != other.game.num_players:
             raise ValueError(f"{self.game!r} and {other.game!r} have different numbers of players")
         shared = [_shared_points(*pair) for pair in zip(self.game.treeplexes, other.game.treeplexes, strict=True)]
         if sum(map(len, shared)) < min(self.game.num_infostates, other.game.num_infostates):
-            raise ValueError(f"neither of {self.game!r} and {other.game!r} has all the infostates of the other")
+            raise ValueError(f"neither {self.game!r} nor {other.game!r} contains all infostates of the other")
         probabilities = self.probabilities.copy()
         for player, points in enumerate(shared):
             mine, theirs = self.game.treeplexes[player], other.game.treeplexes[player]
@@ -156,15 +155,15 @@ class StrategyProfile(Immutable):
         return StrategyProfile(self.game, probabilities)
 
     def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
-        """The profile as OpenSpiel's Python table; arrays, row order and lookup as `TabularPolicy(game)` builds them.
+        """The profile as OpenSpiel's Python table; arrays, row order and lookup are those of `TabularPolicy(game)`.
 
-        Of a part of a game, a sub-game or a locked one, the table has the rows of its infostates only; see `overwritten_by`.
+        For a subgame or a game with locked infostates, the table has rows for its infostates only; see `overwritten_by`.
 
-        The first export of a game costs one `pyspiel.State` per infostate; later ones copy an array. In games so deep that
-        these states would take more than some 200 MB, they are replayed when they are asked for (`replayed_states`).
+        The first export of a game creates one `pyspiel.State` per infostate; later exports copy an array. If the game is so
+        deep that these states would take more than about 200 MB, they are replayed on access (`replayed_states`).
 
         Raises:
-          ValueError: two infostates share a key of the table.
+          ValueError: two infostates have the same key in the table.
         """
         tree = self.game.tree
         table = TabularTable.of(tree)
@@ -176,7 +175,7 @@ class StrategyProfile(Immutable):
         return result
 
     def to_pyspiel_policy(self) -> pyspiel.TabularPolicy:
-        """The profile for OpenSpiel's C++ functions, such as `pyspiel.nash_conv`. Keep it referenced while they use it.
+        """The profile for OpenSpiel's C++ functions, such as `pyspiel.nash_conv`. Keep a reference to it while they use it.
 
         Raises:
           ValueError: two players share an information-state string.
@@ -184,7 +183,7 @@ class StrategyProfile(Immutable):
         return pyspiel.TabularPolicy(self.to_dict())
 
     def to_dict(self) -> dict[str, list[tuple[int, float]]]:
-        """(action id, probability) pairs of the legal actions, by information-state string.
+        """Maps each information-state string to the (action id, probability) pairs of its legal actions.
 
         Raises:
           ValueError: two players share an information-state string.
@@ -211,21 +210,21 @@ def _shared_points(treeplex: Treeplex, other: Treeplex) -> list[tuple[int, int]]
 def _check_distributions(game: SequenceFormGame, treeplex: Treeplex, probabilities: np.ndarray) -> None:
     if treeplex.num_decision_points == 0:
         return
-    with np.errstate(invalid="ignore"):  # infinities of both signs
+    with np.errstate(invalid="ignore"):  # the sum of infinities of both signs is NaN, which the check below refuses
         sums = np.add.reduceat(probabilities, treeplex.sequence_start[:-1])
-    least = np.minimum.reduceat(probabilities, treeplex.sequence_start[:-1])
-    bad = np.flatnonzero(~((np.abs(sums - 1) <= PROBABILITY_TOLERANCE) & (least >= -PROBABILITY_TOLERANCE)))
+    smallest = np.minimum.reduceat(probabilities, treeplex.sequence_start[:-1])
+    bad = np.flatnonzero(~((np.abs(sums - 1) <= PROBABILITY_TOLERANCE) & (smallest >= -PROBABILITY_TOLERANCE)))
     if len(bad):
         point = int(bad[0])
-        answer = probabilities[slice(*treeplex.sequence_start[point : point + 2])].tolist()
+        distribution = probabilities[slice(*treeplex.sequence_start[point : point + 2])].tolist()
         raise ValueError(
             f"{game.tree.game}: the policy of player {treeplex.player} is not a probability distribution at infostate "
-            f"{treeplex.infostate_keys[point]!r}: {answer} sums to {sums[point]}"
+            f"{treeplex.infostate_keys[point]!r}: {distribution} sums to {sums[point]}"
         )
 
 
 class TabularTable:
-    """`TabularPolicy(game)` made from a `GameTree`, and the row of each infostate in it.
+    """`TabularPolicy(game)` built from a `GameTree`, and the row of each infostate in it.
 
     Attributes:
       template: the uniform policy.
@@ -236,60 +235,60 @@ class TabularTable:
 
     @classmethod
     def of(cls, tree: GameTree) -> TabularTable:
-        """The table of `tree`, built once."""
+        """The table of `tree`, built on first use."""
         if tree not in cls._of_tree:
             cls._of_tree[tree] = cls(tree)
         return cls._of_tree[tree]
 
     def __init__(self, tree: GameTree):
-        from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+        from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
 
         _check_fits_tables(tree)
-        # TabularPolicy takes a state for each row and sorts by the text of its history. Of all the histories of an infostate it
-        # would keep the first in that order, so one state per infostate gives the same table as all states.
+        # TabularPolicy sorts the states by `history_str()` and uses the first state of each infostate, so one state per
+        # infostate, the first one in this order, produces the same table as all states.
         ranks = _ranks_by_text(tree)
         histories = _first_histories(tree, ranks)
         states: Sequence[pyspiel.State | RowState]
         states = row_states(tree, histories, ranks) if are_deep(tree, histories) else _states_at(tree, histories)
         self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
         if isinstance(states[0], RowState):
-            kept = [state.history for state in self.template.states]
-            self.template.states = ReplayedStates(tree, np.array(kept, np.int64))
+            state_histories = [state.history for state in self.template.states]
+            self.template.states = ReplayedStates(tree, np.array(state_histories, np.int64))
         if self.template.state_in is not None:
-            self.template.state_in.flags.writeable = False  # large, hence shared
+            self.template.state_in.flags.writeable = False  # all policies share this large array
         self.rows = np.array([self.template.state_index(state) for state in states], np.int64)
 
     def new_policy(self) -> openspiel_policy.TabularPolicy:
-        """A uniform policy that owns all that can be written to but the states."""
+        """A uniform policy that shares only the states and read-only arrays with the template."""
         policy = self.template.__copy__()
         policy.legal_actions_mask = self.template.legal_actions_mask.copy()
         policy.state_lookup = dict(self.template.state_lookup)
         policy.states_per_player = [list(keys) for keys in self.template.states_per_player]
         policy.states = self.template.states[:]
-        # TabularPolicy.__copy__ leaves this out, and sample_action needs it.
+        # TabularPolicy.__copy__ omits this attribute, which sample_action needs.
         policy._random_state = np.random.RandomState()
         return policy
 
 
 def _states_at(tree: GameTree, histories: np.ndarray) -> list[pyspiel.State]:
-    """The states at these histories, which need not be ascending."""
+    """The states at these histories, in any order."""
     ascending = np.argsort(histories)
     state_of = dict(zip(ascending.tolist(), (state for _, state in tree.states(histories[ascending])), strict=True))
     return [state_of[number] for number in range(len(histories))]
 
 
 def _first_histories(tree: GameTree, ranks: np.ndarray) -> np.ndarray:
-    """For each infostate its history of the least rank, int64 (I,)."""
+    """int64 (I,), the history with the smallest rank of each infostate."""
     decisions = np.flatnonzero(tree.infostate != NO_INFOSTATE)
     decisions = decisions[np.argsort(ranks[decisions])]
     return decisions[np.unique(tree.infostate[decisions], return_index=True)[1]]
 
 
 def _ranks_by_text(tree: GameTree) -> np.ndarray:
-    """The place of each history in the order of `history_str()`, int64 (H,).
+    """int64 (H,), the rank of each history in the order of `history_str()`.
 
-    The text joins action ids with ", ", and a comma sorts before any digit, so the order is preorder with the children of each
-    history sorted by the text of their action.
+    `history_str()` joins action ids with ", ", and a comma sorts before any digit. So the order is a preorder in which the
+    children of each history are sorted by the string of their action.
     """
     actions, action_index = np.unique(tree.action, return_inverse=True)
     text_rank = np.argsort(np.argsort(actions.astype(str)))
@@ -305,13 +304,13 @@ def _ranks_by_text(tree: GameTree) -> np.ndarray:
 
 def _check_fits_tables(tree: GameTree) -> None:
     if tree.num_infostates == 0:
-        raise ValueError(f"{tree.game}: nobody ever decides anything, and OpenSpiel has no tables without rows")
+        raise ValueError(f"{tree.game}: the game has no decisions, and OpenSpiel does not support tables without rows")
     num_actions = tree.game.num_distinct_actions()
-    strange = tree.legal_actions[(tree.legal_actions < 0) | (tree.legal_actions >= num_actions)]
-    if len(strange):
+    invalid = tree.legal_actions[(tree.legal_actions < 0) | (tree.legal_actions >= num_actions)]
+    if len(invalid):
         raise ValueError(
-            f"{tree.game}: action {strange[0]} is legal, but OpenSpiel's tables have columns for actions 0 to "
-            f"{num_actions - 1}; mend num_distinct_actions of the game, or use StrategyProfile itself"
+            f"{tree.game}: action {invalid[0]} is legal, but OpenSpiel's tables have columns for actions 0 to "
+            f"{num_actions - 1} only; fix num_distinct_actions() of the game, or use the StrategyProfile directly"
         )
 
 
@@ -326,12 +325,12 @@ def _check_distinct_rows(tree: GameTree, rows: np.ndarray) -> None:
     raise ValueError(
         f"{tree.game}: TabularPolicy has {len(set(rows.tolist()))} rows for {tree.num_infostates} infostates, because its keys "
         "for this game are observation strings; "
-        f"{tree.infostate_keys[first]!r} and {tree.infostate_keys[second]!r} would become one row. Use StrategyProfile itself"
+        f"{tree.infostate_keys[first]!r} and {tree.infostate_keys[second]!r} share a row. Use the StrategyProfile directly"
     )
 
 
 def _shared_key_error(tree: GameTree, key: str) -> str:
     return (
         f"{tree.game}: two players share the information-state string {key!r}, which OpenSpiel's policy tables use as their "
-        "only key. Use StrategyProfile itself, whose vectors keep the players apart"
+        "only key. Use the StrategyProfile directly, which has a separate vector for each player"
     )

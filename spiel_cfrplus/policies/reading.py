@@ -1,7 +1,7 @@
-"""Reads policies that OpenSpiel or its users made into `StrategyProfile`s, and says what is wrong with those that are none.
+"""Conversion of OpenSpiel policies and dictionaries into `StrategyProfile`s, with validation.
 
-Tables (`TabularPolicy`, `pyspiel.TabularPolicy`, dictionaries) are looked up once per infostate. Any other policy is asked at
-every decision history, as OpenSpiel's evaluators do, and must answer alike at all histories of an infostate.
+Tables (`TabularPolicy`, `pyspiel.TabularPolicy`, dictionaries) are read once per infostate. Any other policy is called at every
+decision history, as OpenSpiel's evaluators do, and must return the same distribution at all histories of an infostate.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyProfile:
-    """The profile that `policy` plays in `game`.
+    """Converts `policy` into a profile of `game`.
 
     Args:
-      game: a game, or what `compile_game` made of one, which saves the walk.
+      game: a game, or a compiled game, which avoids the walk.
       policy: a `StrategyProfile`; a `TabularPolicy` or any other `open_spiel.python.policy.Policy`; a `pyspiel.Policy`; a
         dictionary from information-state strings to {action: probability} or (action, probability) pairs; or a list of
-        these, one for each player, each asked only at its player's infostates. A table or a dictionary may have more infostates
-        than a sub-game or a game with locked infostates, as one of the whole game has, but not more than a whole game.
+        these, one for each player, each used only at its player's infostates. For a subgame or a game with locked infostates, a
+        table or dictionary may contain additional infostates, for example those of the whole game; for a whole game it may not.
 
     Raises:
       TypeError: not a policy, or not a game.
-      ValueError: a profile or a table of another game; the wrong number of policies; an infostate is missing; what is said of
-        it is not a distribution, see `StrategyProfile`, or lies on illegal actions; or it differs between two histories.
+      ValueError: a profile or a table of another game; the wrong number of policies; an infostate is missing; its value is not
+        a distribution, see `StrategyProfile`, or contains illegal actions; or it differs between two histories.
     """
     game = compile_game(game)
     if isinstance(policy, StrategyProfile):
@@ -42,24 +42,24 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
             return policy
         if policy.game.fingerprint != game.fingerprint:
             raise ValueError(
-                f"this profile was made for another game, {policy.game.description}, than {game.description}: their "
+                f"this profile belongs to another game, {policy.game.description}, not to {game.description}: their "
                 "infostates, actions or payoffs differ"
             )
         return StrategyProfile(game, policy.probabilities)
     per_player = policy if isinstance(policy, Sequence) and not isinstance(policy, str) else [policy] * game.num_players
     if len(per_player) != game.num_players:
-        raise ValueError(_not_one_per_player(game, len(per_player)))
+        raise ValueError(_wrong_number_of_policies(game, len(per_player)))
     parts = [_read_player(game, player, player_policy) for player, player_policy in enumerate(per_player)]
     return StrategyProfile(game, np.concatenate(parts))
 
 
 def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:
     """The behavioral policy of one player, float64 (S_p,)."""
-    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+    from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
 
     if isinstance(policy, StrategyProfile):
         return read_policy(game, policy).of_player(player)
-    if isinstance(policy, openspiel_policy.TabularPolicy) and _answers_from_table(policy, openspiel_policy.TabularPolicy):
+    if isinstance(policy, openspiel_policy.TabularPolicy) and _is_plain_table(policy, openspiel_policy.TabularPolicy):
         return _read_rows(game, player, policy)
     if isinstance(policy, pyspiel.TabularPolicy):
         policy = policy.policy_table()
@@ -75,8 +75,8 @@ def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray
     )
 
 
-def _answers_from_table(policy: openspiel_policy.TabularPolicy, plain: type[openspiel_policy.TabularPolicy]) -> bool:
-    """Whether the array says it all: a subclass, or somebody who patched the object, may compute its answers."""
+def _is_plain_table(policy: openspiel_policy.TabularPolicy, plain: type[openspiel_policy.TabularPolicy]) -> bool:
+    """Whether the array determines the policy: not so if a subclass or a patched object overrides the lookup methods."""
     methods = ("action_probabilities", "policy_for_key", "_state_key")
     return all(getattr(type(policy), name) is getattr(plain, name) and name not in vars(policy) for name in methods)
 
@@ -91,11 +91,13 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
     except KeyError as error:
         raise ValueError(_missing(game, player, error.args[0])) from error
     if has_infostates:
-        _check_no_others(game, policy.state_lookup)
+        _check_no_additional_infostates(game, policy.state_lookup)
     table = np.asarray(policy.action_probability_array, np.float64)
     size = (int(rows.max(initial=-1)) + 1, int(treeplex.actions.max()) + 1)
     if table.ndim != 2 or table.shape[0] < size[0] or table.shape[1] < size[1]:
-        raise ValueError(f"{game.tree.game}: the policy's table has shape {table.shape}, player {player} needs at least {size}")
+        raise ValueError(
+            f"{game.tree.game}: the policy's table has shape {table.shape}, but player {player} requires at least {size}"
+        )
     points, actions = treeplex.decision_point_of[1:], treeplex.actions[1:]
     illegal = np.array(table[rows])
     illegal[points, actions] = 0
@@ -109,8 +111,8 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
 def _check_num_players(game: pyspiel.Game, policy: openspiel_policy.TabularPolicy) -> None:
     if len(policy.states_per_player) != game.num_players():
         raise ValueError(
-            f"{game} has {game.num_players()} players, but the policy's table is one of a game with "
-            f"{len(policy.states_per_player)}; give a policy of this game"
+            f"{game} has {game.num_players()} players, but the policy's table is for a game with "
+            f"{len(policy.states_per_player)} players; pass a policy of this game"
         )
 
 
@@ -128,74 +130,74 @@ def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]
     for point, key in enumerate(treeplex.infostate_keys):
         if key not in policy:
             raise ValueError(_missing(game, player, key))
-        place_answer(game, player, point, policy[key], probabilities)
-    _check_no_others(game, policy)
+        write_distribution(game, player, point, policy[key], probabilities)
+    _check_no_additional_infostates(game, policy)
     return probabilities
 
 
-def _check_no_others(game: SequenceFormGame, keys: Iterable[str]) -> None:
-    """Refuses a table of a whole game with infostates that the game does not have: it was made for another one.
+def _check_no_additional_infostates(game: SequenceFormGame, keys: Iterable[str]) -> None:
+    """Checks that a table for a whole game contains no other infostates, because such a table belongs to another game.
 
     Raises:
-      ValueError: it has some.
+      ValueError: it contains other infostates.
     """
     if not game.is_whole_game:
         return
-    others = [key for key in keys if not any(key in treeplex.decision_point_at for treeplex in game.treeplexes)]
-    if others:
+    additional = [key for key in keys if not any(key in treeplex.decision_point_at for treeplex in game.treeplexes)]
+    if additional:
         raise ValueError(
-            f"{game.tree.game}: the policy was made for another game: it has {len(others)} infostates that this game does not "
-            f"have, such as {others[0]!r}; give a policy of this game, or leave them out"
+            f"{game.tree.game}: the policy belongs to another game: it contains {len(additional)} infostates that this game "
+            f"does not have, such as {additional[0]!r}; pass a policy of this game, or omit these infostates"
         )
 
 
-def _read_at_histories(game: SequenceFormGame, player: int, ask: Callable[[pyspiel.State], Any]) -> np.ndarray:
+def _read_at_histories(game: SequenceFormGame, player: int, policy: Callable[[pyspiel.State], Any]) -> np.ndarray:
     tree, treeplex = game.tree, game.treeplexes[player]
     keys = treeplex.infostate_keys
     point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
     probabilities = np.ones(treeplex.num_sequences)
-    asked_at: dict[int, int] = {}
+    first_history: dict[int, int] = {}
     for history, state in tree.states(np.flatnonzero(tree.actor == player)):
         point = int(point_of_infostate[tree.infostate[history]])
         try:
-            answer = ask(state)
+            distribution = policy(state)
         except (KeyError, pyspiel.SpielError) as error:
             raise ValueError(f"{_missing(game, player, keys[point])} ({error!r})") from error
         own = slice(*treeplex.sequence_start[point : point + 2])
         before = probabilities[own].copy()
-        place_answer(game, player, point, answer, probabilities)
-        if point in asked_at and not np.allclose(
+        write_distribution(game, player, point, distribution, probabilities)
+        if point in first_history and not np.allclose(
             before, probabilities[own], rtol=0, atol=PROBABILITY_TOLERANCE, equal_nan=True
         ):
             raise ValueError(
-                f"{tree.game}: the policy of player {player} depends on more than the infostate: at infostate {keys[point]!r} "
-                f"it plays {before.tolist()} after history {list(tree.history_actions(asked_at[point]))} and "
+                f"{tree.game}: the policy of player {player} is not a function of the infostate: at infostate {keys[point]!r} "
+                f"it plays {before.tolist()} after history {list(tree.history_actions(first_history[point]))} and "
                 f"{probabilities[own].tolist()} after {list(tree.history_actions(history))}"
             )
-        if point not in asked_at:
-            asked_at[point] = history
+        first_history.setdefault(point, history)
     return probabilities
 
 
-def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, probabilities: np.ndarray) -> None:
-    """Writes the answer for a decision point to the player's `probabilities`; legal actions it leaves out have probability 0.
+def write_distribution(game: SequenceFormGame, player: int, point: int, distribution: Any, probabilities: np.ndarray) -> None:
+    """Writes the distribution at a decision point into the player's `probabilities`; omitted legal actions get probability 0.
 
     Raises:
-      ValueError: no probabilities by action, an action twice, or an illegal one. Whether they are a distribution is not seen.
+      ValueError: not probabilities by action, a duplicate action, or an illegal one. Sum and signs are not checked.
     """
     treeplex = game.treeplexes[player]
     sequences = treeplex.sequences(point)
     key = treeplex.infostate_keys[point]
     legal = [int(action) for action in treeplex.actions[sequences.start : sequences.stop]]
     try:
-        pairs = list(answer.items() if isinstance(answer, Mapping) else answer)
+        pairs = list(distribution.items() if isinstance(distribution, Mapping) else distribution)
         by_action = {action: float(probability) for action, probability in pairs}
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{game.tree.game}: the policy of player {player} at infostate {key!r} is {answer!r}, not probabilities by action"
+            f"{game.tree.game}: the policy of player {player} at infostate {key!r} is {distribution!r}, not probabilities by "
+            "action"
         ) from error
     if len(by_action) < len(pairs):
-        raise ValueError(f"{game.tree.game}: {answer!r} at infostate {key!r} names an action twice")
+        raise ValueError(f"{game.tree.game}: {distribution!r} at infostate {key!r} contains an action twice")
     for action, probability in by_action.items():
         if action not in legal and probability != 0:
             raise ValueError(_illegal(game, player, point, action, probability))
@@ -205,18 +207,18 @@ def place_answer(game: SequenceFormGame, player: int, point: int, answer: Any, p
 def players_reach(
     states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
 ) -> np.ndarray:
-    """Each player's reach of each state when all play `policy`, float64 (k, n), as `compile_subgame` takes it.
+    """Each player's reach of each state under `policy`, float64 (k, n); an argument of `compile_subgame`.
 
     Args:
       states: one or k states of a game.
-      policy: a `StrategyProfile`, or a policy of OpenSpiel's; it is asked on the paths to the states only, so the whole game
-        may be too large for this package.
+      policy: a `StrategyProfile` or an OpenSpiel policy; it is evaluated only on the paths to the states, so the whole game
+        may be too large to compile.
 
     Raises:
-      TypeError: no such policy.
-      TypeError, ValueError: no states to start from, see `checked_roots`.
-      ValueError: a profile of another game, or a `TabularPolicy` of a game with another number of players; or, on a path, the
-        policy has no answer, or one that is not a distribution over the legal actions.
+      TypeError: not such a policy.
+      TypeError, ValueError: invalid states, see `checked_roots`.
+      ValueError: a profile of another game, or a `TabularPolicy` of a game with a different number of players; or, on a path,
+        the policy returns nothing, or not a distribution over the legal actions.
     """
     if not callable(getattr(policy, "action_probabilities", None)):
         raise TypeError(f"expected a StrategyProfile or an OpenSpiel policy, got {policy!r}; see read_policy")
@@ -226,17 +228,17 @@ def players_reach(
     for row, history in enumerate(roots):
         for state, action in moves(game, history):
             if not state.is_chance_node():
-                reach[row, state.current_player()] *= _answer_at(state, policy).get(action, 0.0)
+                reach[row, state.current_player()] *= _distribution_at(state, policy).get(action, 0.0)
     return reach
 
 
 def _check_belongs(policy: Any, game: pyspiel.Game) -> None:
-    """Refuses a policy that is known to be one of another game.
+    """Checks, as far as possible, that a policy belongs to the game.
 
     Raises:
-      ValueError: it is.
+      ValueError: it belongs to another game.
     """
-    from open_spiel.python import policy as openspiel_policy  # with all its Python games, hence here
+    from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
 
     if isinstance(policy, StrategyProfile):
         policy.check_knows(game)
@@ -244,41 +246,42 @@ def _check_belongs(policy: Any, game: pyspiel.Game) -> None:
         _check_num_players(game, policy)
 
 
-def _answer_at(state: pyspiel.State, policy: Any) -> dict[int, float]:
-    """The distribution over actions that `policy` gives for a decision.
+def _distribution_at(state: pyspiel.State, policy: Any) -> dict[int, float]:
+    """The distribution over actions that `policy` returns at a decision.
 
     Raises:
-      ValueError: it gives none.
+      ValueError: it does not return a distribution over the legal actions.
     """
     player = state.current_player()
     # OpenSpiel's C++ policies do not take the player; its Python games may need it.
-    asked = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
-    nothing = f"{at(state)} the policy of player {player} has nothing for infostate {state.information_state_string(player)!r}"
+    arguments = (state,) if isinstance(policy, pyspiel.Policy) else (state, player)
+    key = state.information_state_string(player)
+    missing = f"{at(state)} the policy of player {player} has no entry for infostate {key!r}"
     try:
-        answer = policy.action_probabilities(*asked)
+        distribution = policy.action_probabilities(*arguments)
     except (LookupError, pyspiel.SpielError) as error:
-        raise ValueError(f"{nothing} ({error!r})") from error
-    if not answer:  # what pyspiel.TabularPolicy says of infostates that it does not have
-        raise ValueError(nothing)
-    illegal = [action for action, probability in answer.items() if probability != 0 and action not in state.legal_actions()]
+        raise ValueError(f"{missing} ({error!r})") from error
+    if not distribution:  # pyspiel.TabularPolicy returns an empty list at an infostate that it does not contain
+        raise ValueError(missing)
+    illegal = [action for action, value in distribution.items() if value != 0 and action not in state.legal_actions()]
     if illegal:
-        raise ValueError(f"{at(state)} the policy of player {player} plays the illegal action {illegal[0]}: {answer}")
-    total, least = sum(answer.values()), min(answer.values())
-    if not (abs(total - 1) <= PROBABILITY_TOLERANCE and least >= -PROBABILITY_TOLERANCE):
+        raise ValueError(f"{at(state)} the policy of player {player} plays the illegal action {illegal[0]}: {distribution}")
+    total, smallest = sum(distribution.values()), min(distribution.values())
+    if not (abs(total - 1) <= PROBABILITY_TOLERANCE and smallest >= -PROBABILITY_TOLERANCE):
         raise ValueError(
-            f"{at(state)} the policy of player {player} is not a probability distribution: {answer} sums to {total}"
+            f"{at(state)} the policy of player {player} is not a probability distribution: {distribution} sums to {total}"
         )
-    return dict(answer)
+    return dict(distribution)
 
 
-def _not_one_per_player(game: SequenceFormGame, num_policies: int) -> str:
+def _wrong_number_of_policies(game: SequenceFormGame, num_policies: int) -> str:
     message = f"{game.tree.game} has {game.num_players} players, got {num_policies} policies"
     missing = [str(player) for player in range(num_policies, game.num_players)]
-    return f"{message}: none for player {', '.join(missing)}" if missing else f"{message}; give one for each player"
+    return f"{message}: none for player {', '.join(missing)}" if missing else f"{message}; pass one for each player"
 
 
 def _missing(game: SequenceFormGame, player: int, key: str) -> str:
-    return f"{game.tree.game}: the policy of player {player} has nothing for infostate {key!r}"
+    return f"{game.tree.game}: the policy of player {player} has no entry for infostate {key!r}"
 
 
 def _illegal(game: SequenceFormGame, player: int, point: int, action: int, probability: float) -> str:
