@@ -1,17 +1,17 @@
-"""A barrier for threads inside compiled code.
+"""A barrier for threads in compiled code.
 
-The threads that share an iteration meet several times in a fraction of a millisecond. A barrier of the operating system would
-take a large part of that, so a thread that waits first *spins*: it reads a number in a loop until the last thread of the team
-changes it. If the others do not come in time, because another program uses their core, it sleeps until it is woken, and its
-core is free for others. How long a thread spins adapts: a wait that ends in sleep halves the time, a wait that does not
-restores it, and every `_PROBE`-th wait tries the full time again. So on a machine with idle cores threads hardly ever sleep,
-and on a busy one they hardly ever spin.
+The threads that share an iteration synchronize several times within a fraction of a millisecond. A barrier of the operating
+system would take a large part of that time. So a waiting thread first *spins*: it reads a number in a loop until the last
+thread of the team changes it. If the others do not arrive in time, because another program uses their core, the thread sleeps
+until it is woken, which frees its core. The number of spins is adaptive: a wait that ends in sleep halves it, any other wait
+restores it, and every `_PROBE`-th wait uses the full number. So threads rarely sleep on a machine with idle cores, and rarely
+spin on a busy machine.
 
-Sleeping is done by the interpreter's own locks (`PyThread_acquire_lock`), which need neither the interpreter nor a particular
-operating system.
+Sleeping uses the locks of the interpreter (`PyThread_acquire_lock`), which work without the GIL and on every operating system.
 
-The threads of a team call `arrive`; it is true for the last of them, which then does what only one thread may do, and calls
-`let_go`. The others call `wait`. What one thread wrote before it arrived, all see after the meeting.
+The threads of a team call `arrive`, which returns true for the last thread. The last thread may execute sequential code and
+then calls `release_team`; the others call `wait`. Whatever a thread wrote before it arrived is visible to all threads after
+the barrier.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ from numba.extending import intrinsic
 
 from spiel_cfrplus.kernels.compilation import jit
 
-# Places in a barrier, an int64 array of `barrier_size(num_members)` numbers. Those that several threads write are 128 bytes
-# apart, two cache lines of most processors, so that they do not slow each other down.
+# Positions in a barrier, an int64 array of `barrier_size(num_members)` numbers. Positions that different threads write are 128
+# bytes apart, two cache lines of most processors, to avoid false sharing.
 _LINE = 16
 _ARRIVALS, ROUND = 0, _LINE
 _FIRST_MEMBER = 2 * _LINE
-# Places relative to those of a member: whether it sleeps or is about to, and the address of the lock that it sleeps at.
+# Positions relative to the block of a member: whether it sleeps or is about to, and the address of its lock.
 _ASLEEP, LOCK = 0, 1
 
-# Looks at the barrier while spinning; one takes some 10 to 50 ns.
-_FEWEST_SPINS, MOST_SPINS = 64, 4096
+# Reads of the barrier while spinning; a read takes about 10 to 50 ns.
+_MIN_SPINS, MAX_SPINS = 64, 4096
 _PROBE = 32
 
 _HAS_PAUSE = platform.machine().lower() in ("x86_64", "amd64", "i386", "i686", "x86")
 
 
 def _external(name: str, signature: Any) -> Any:
-    """A function of the interpreter for compiled code, under a name of its own, as LLVM may not know that of the function."""
+    """Makes a C function of the interpreter callable from compiled code.
+
+    The symbol is registered under a new name, because LLVM may not find the original one.
+    """
     address = ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     llvmlite.binding.add_symbol(f"spiel_cfrplus_{name}", address)
     return types.ExternalFunction(f"spiel_cfrplus_{name}", signature)
@@ -61,7 +64,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 
 def _atomic_update(operation: str) -> Any:
-    """An intrinsic that changes an element of an int64 array at once and returns what it was before."""
+    """An intrinsic that updates an element of an int64 array atomically and returns the previous value."""
 
     @intrinsic
     def update(typing_context, array, index, value):
@@ -79,7 +82,7 @@ atomic_exchange = _atomic_update("xchg")
 
 
 def _load(typing_context, array, index):
-    """An element of an int64 array, as other threads left it."""
+    """Atomically reads an element of an int64 array that other threads write."""
 
     def generate(context, builder, signature, arguments):
         pointer = _pointer(context, builder, signature, arguments)
@@ -92,7 +95,7 @@ atomic_load: Any = intrinsic(_load)
 
 
 def _pause(typing_context):
-    """Tells the processor that the thread spins, where there is an instruction for that."""
+    """Executes the processor's spin-wait hint instruction, if there is one."""
 
     def generate(context, builder, signature, arguments):
         if _HAS_PAUSE:
@@ -107,24 +110,24 @@ pause: Any = intrinsic(_pause)
 
 
 def barrier_size(num_members: int) -> int:
-    """The numbers in a barrier for so many threads; zeros, but for the locks, are a barrier that is not yet used."""
+    """The size of a barrier for `num_members` threads; a new barrier contains zeros and the addresses of the locks."""
     return _FIRST_MEMBER + _LINE * num_members
 
 
-def place_of_lock(member: int) -> int:
-    """Where the address of a member's lock, which is held from the start, stands in a barrier."""
+def lock_position(member: int) -> int:
+    """The position of the address of a member's lock in a barrier; the lock is acquired before the barrier is used."""
     return _FIRST_MEMBER + _LINE * member + LOCK
 
 
 @jit
 def arrive(barrier, num_members):
-    """Whether all others of the team have arrived; always so in a team of one, for which the barrier may be empty."""
+    """Returns whether this thread is the last of the team to arrive; always true in a team of one (empty barrier allowed)."""
     return num_members == 1 or atomic_add(barrier, _ARRIVALS, 1) % num_members == num_members - 1
 
 
 @jit
-def let_go(barrier, num_members):
-    """Ends the round; the last one to arrive calls this."""
+def release_team(barrier, num_members):
+    """Ends the round and wakes sleeping threads; called by the last thread to arrive."""
     if num_members == 1:
         return
     atomic_add(barrier, ROUND, 1)
@@ -136,25 +139,26 @@ def let_go(barrier, num_members):
 
 @jit
 def wait(barrier, member, this_round, spins):
-    """Waits for the end of the round; returns how long to spin the next time.
+    """Waits for the end of the round; returns the number of spins for the next wait.
 
     Args:
       barrier: int64, see above.
       member: the number of this thread in its team.
-      this_round: how many rounds have ended before.
-      spins: how long to spin, `MOST_SPINS` at first.
+      this_round: the number of rounds that have ended before.
+      spins: the number of spins; `MAX_SPINS` for the first wait.
     """
     if this_round % _PROBE == 0:
-        spins = MOST_SPINS
+        spins = MAX_SPINS
     for _ in range(spins):
         if atomic_load(barrier, ROUND) != this_round:
-            return MOST_SPINS
+            return MAX_SPINS
         pause()
     place = _FIRST_MEMBER + _LINE * member
-    # The end of the round before may still be waking threads, this one too, hence the loop.
+    # A loop, because `release_team` of the previous round may still wake this thread.
     while atomic_load(barrier, ROUND) == this_round:
         atomic_exchange(barrier, place + _ASLEEP, 1)
-        # If the round ended meanwhile, either this thread takes the mark back or `let_go` has seen it and releases the lock.
+        # If the round has ended meanwhile, either this thread resets its mark, or `release_team` has seen it and releases the
+        # lock.
         if atomic_load(barrier, ROUND) == this_round or atomic_exchange(barrier, place + _ASLEEP, 0) == 0:
             _acquire_lock(barrier[place + LOCK], 1)
-    return max(spins // 2, _FEWEST_SPINS)
+    return max(spins // 2, _MIN_SPINS)

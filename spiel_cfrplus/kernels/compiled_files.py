@@ -1,10 +1,11 @@
-"""Files of compiled kernels in the user's cache folder.
+"""Files of compiled kernels in the user's cache directory.
 
-A *digest* stands for everything that the code of all kernels depends on. All files of one digest share a folder, and every
-file holds one kernel for one signature. A file is a checksum followed by the content. It is replaced whole, so any number of
-processes may start on an empty cache. A file whose checksum is wrong counts as missing.
+A *digest* identifies everything that the compiled code of all kernels depends on. All files of one digest are in one directory,
+and each file contains one kernel for one signature. A file consists of a checksum and the content. Files are replaced
+atomically, so several processes may start with an empty cache at the same time. A file with a wrong checksum is treated as
+missing.
 
-The content is executable code. Files and folders that other users could have written are therefore not read.
+The content is executable code. Files and directories that other users could have written are therefore not read.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def cache_root() -> pathlib.Path:
-    """The folder that the environment variable names, or the package's folder in the user's cache.
+    """The directory given by the environment variable, or the package's directory in the user's cache.
 
     Raises:
-      OSError: the user has no home folder.
+      OSError: the user has no home directory.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -45,7 +46,7 @@ def cache_root() -> pathlib.Path:
     except RuntimeError as error:
         raise OSError(str(error)) from error
     if not root.is_absolute():
-        raise OSError("the home folder of this user is not known")
+        raise OSError("this user has no home directory")
     return root
 
 
@@ -57,7 +58,7 @@ class KernelFiles:
     """
 
     def __init__(self, digest: str) -> None:
-        self.folder: pathlib.Path | None = None  # None if there is none that can be trusted
+        self.folder: pathlib.Path | None = None  # None if no trusted directory is available
         self._digest = digest
         self._writable = True
         try:
@@ -71,7 +72,7 @@ class KernelFiles:
             _mark_use(folder)
 
     def read(self, name: str) -> bytes | None:
-        """The content that was written under this name for this digest; None if there is none, or it is damaged."""
+        """The content of a file; None if the file does not exist, is not trusted, or is damaged."""
         if self.folder is None:
             return None
         try:
@@ -85,7 +86,7 @@ class KernelFiles:
         return content if checksum == self._checksum(name, content) else None
 
     def write(self, name: str, content: bytes) -> None:
-        """Keeps the content under this name. The first failure of the process is reported in one line; it is no error."""
+        """Writes a file. A failure is not an error; the first one of the process is logged."""
         if self.folder is None or not self._writable:
             return
         try:
@@ -94,20 +95,20 @@ class KernelFiles:
                 file.write(self._checksum(name, content))
                 file.write(content)
         except OSError as error:
-            # On Windows a file that another process has open cannot be replaced. That process had the same content to write.
+            # On Windows a file that another process has open cannot be replaced. That process writes the same content.
             if self.read(name) != content:
                 self._writable = False
                 report_failure(f"{self.folder}: {error.strerror or error}")
 
     def remove(self, prefix: str) -> None:
-        """Removes the files whose names begin like this."""
+        """Removes the files whose names start with `prefix`."""
         if self.folder is not None:
             for path in self.folder.glob(f"{prefix}*"):
                 with contextlib.suppress(OSError):
                     path.unlink()
 
     def _checksum(self, name: str, content: bytes) -> bytes:
-        """Of the content and of the place it belongs to, so that a file under another name is a damaged one."""
+        """The checksum of the content, the digest and the name, so that a renamed file is detected as damaged."""
         return hashlib.sha256(f"{self._digest}/{name}/".encode() + content).digest()
 
 
@@ -115,23 +116,23 @@ _has_reported = False
 
 
 def report_failure(reason: str) -> None:
-    """Says that kernels cannot be kept, in one line, once per process."""
+    """Logs, once per process, that compiled kernels cannot be stored."""
     global _has_reported
     if not _has_reported:
         _has_reported = True
         logging.getLogger("spiel_cfrplus").warning(
-            "spiel_cfrplus cannot keep its compiled kernels and compiles them at every start: %s; "
-            "set the environment variable %s to a folder where it can write",
+            "spiel_cfrplus cannot store its compiled kernels and compiles them in every process: %s; "
+            "set the environment variable %s to a writable directory",
             reason,
             VARIABLE,
         )
 
 
 def _make_private(folder: pathlib.Path) -> None:
-    """Makes the folder for this user alone; one that exists is accepted if no other user can write to it.
+    """Creates a directory that is private to this user; accepts an existing one if no other user can write to it.
 
     Raises:
-      OSError: it cannot be made, or others can write to it.
+      OSError: the directory cannot be created, or other users can write to it.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -143,12 +144,14 @@ def _make_private(folder: pathlib.Path) -> None:
 
 
 def _is_owner_trusted(status: os.stat_result) -> bool:
-    """Whether the owner is this user or the system's administrator. Windows protects a user's cache folder by itself."""
+    """Whether the owner is this user or the administrator. On Windows the user's cache directory is protected by default."""
     return os.name != "posix" or status.st_uid in (0, os.geteuid())
 
 
 def _mark_use(folder: pathlib.Path) -> None:
-    """Once a day: sets the folder's time to now, and removes its neighbors that were not used for a month."""
+    """At most once a day: updates the modification time of the directory, and removes those of other digests unused for 30
+    days.
+    """
     now = time.time()
     if now - folder.stat().st_mtime < _DAY and any(folder.iterdir()):
         return

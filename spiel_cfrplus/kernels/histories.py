@@ -1,13 +1,13 @@
-"""CFR over histories in OpenSpiel's order of operations, so that its doubles come out the same.
+"""CFR over histories in OpenSpiel's order of operations, so that the float64 results are identical.
 
-Tables have one entry per infostate and action, infostates being what OpenSpiel's solvers key by: information-state strings,
-pooled across players where two have the same. The table entries of chance histories stand behind them in the vector of
-probabilities, so that one rule gives the probability of any edge.
+Tables have one entry per infostate and action. Infostates are identified by their information-state strings, as in OpenSpiel's
+solvers, so infostates of two players with the same string are merged. In the vector of probabilities, the entries of the chance
+outcomes follow those of the infostates, so the probability of any edge is found by the same rule.
 
-What decides about the last bits: a history's value is summed over its children in action order from 0.0; regrets and weights
-are added history by history in preorder; the reach of the other players is multiplied from 1.0 in player order, chance last;
-regret matching sums in action order. (The C++ solver recurses and adds a history's regrets after its children's; no two
-histories of an infostate lie on one path, so the order within a table is the same.)
+The following orders determine the last bits. The value of a history is summed over its children in action order, from 0.0.
+Regrets and weights are added history by history in preorder. The reach of the other players is multiplied from 1.0 in player
+order, with chance last. Regret matching sums in action order. (The C++ solver recurses and adds the regrets of a history after
+those of its children; no two histories of an infostate lie on one path, so the order within a table entry is the same.)
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class HistoryArrays(NamedTuple):
     """A game tree of H histories in preorder, Z of them terminal, with J infostates and A table entries.
 
     Attributes:
-      mover: uint8 (H,), the player to move, n for chance, n + 1 at the end.
-      first_table_index: uint32 (H,), table index of the first child's edge; the other children follow in order. Not read at
-        the end.
-      subtree_end: uint32 (H,), one past the last history below; the first child of h is h + 1, its next sibling is where the
-        first child's subtree ends.
+      mover: uint8 (H,), the player to move, n for chance, n + 1 at terminal histories.
+      first_table_index: uint32 (H,), table index of the edge to the first child; the other children follow in order. Not read
+        at terminal histories.
+      subtree_end: uint32 (H,), one past the last history of the subtree. The first child of h is h + 1, and the next sibling of
+        a child c is `subtree_end[c]`.
       terminal: uint32 (Z,).
       returns: float64 (n, Z).
       table_start: uint32 (J + 1,), infostate j has the table entries `table_start[j] : table_start[j + 1]`.
-      owner: uint8 (J,), the player who meets the infostate first.
+      owner: uint8 (J,), the player of the first history of each infostate.
     """
 
     mover: np.ndarray
@@ -45,12 +45,12 @@ class HistoryArrays(NamedTuple):
 
 
 class PathArrays(NamedTuple):
-    """The way back up the tree, for best responses.
+    """The path from each history to the root, for best responses.
 
     Attributes:
-      parent: uint32 (H,); of the root, the root.
-      edge_table_index: uint32 (H,), the table_index of the edge that leads to a history; not read at the root.
-      own_depth: int32 (n, H), how often each player has moved above each history.
+      parent: uint32 (H,); the parent of the root is the root.
+      edge_table_index: uint32 (H,), the table index of the edge from the parent; not read at the root.
+      own_depth: int32 (n, H), the number of moves of each player before each history.
     """
 
     parent: np.ndarray
@@ -59,11 +59,11 @@ class PathArrays(NamedTuple):
 
 
 class HistoryState(NamedTuple):
-    """What a solver over histories remembers.
+    """The state of a solver over histories.
 
     Attributes:
       cumulative_regrets, cumulative_policy: float64 (A,).
-      probabilities: float64 (A + number of chance edges,), the current strategies, then chance.
+      probabilities: float64 (A + number of chance edges,), the current strategies, followed by the chance probabilities.
       reach: float64 (H, n + 1), scratch.
       value: float64 (H,), scratch.
       iteration: int64 (1,).
@@ -79,7 +79,7 @@ class HistoryState(NamedTuple):
 
 @jit
 def compute_reach(tree, probabilities, reach):
-    """Top-down: `reach[h, q]` is the product of q's probabilities on the path to h; chance is column n."""
+    """Top-down: sets `reach[h, q]` to the product of q's probabilities on the path to h; chance is column n."""
     num_movers = reach.shape[1]
     reach[0] = 1.0
     for h in range(tree.mover.size):
@@ -96,7 +96,7 @@ def compute_reach(tree, probabilities, reach):
 
 @jit
 def mean_value(tree, probabilities, value, h):
-    """The mean over h's children, summed in action order."""
+    """The expected value over the children of h, summed in action order."""
     total = 0.0
     table_index = tree.first_table_index[h]
     child = h + 1
@@ -109,14 +109,14 @@ def mean_value(tree, probabilities, value, h):
 
 @jit
 def set_returns(tree, player, value):
-    """The player's returns at the ends."""
+    """Sets the value of each terminal history to the player's return."""
     for z in range(tree.terminal.size):
         value[tree.terminal[z]] = tree.returns[player, z]
 
 
 @jit
 def gather_values(tree, player, probabilities, value):
-    """Bottom-up: the player's expected utility at each history."""
+    """Bottom-up: computes the player's expected utility at each history."""
     set_returns(tree, player, value)
     for h in range(tree.mover.size - 1, -1, -1):
         if h + 1 < tree.subtree_end[h]:
@@ -125,7 +125,7 @@ def gather_values(tree, player, probabilities, value):
 
 @jit
 def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, cumulative_policy, weight, weigh_last):
-    """Adds the player's regrets and weighted strategies, history by history, to the tables."""
+    """Adds the player's regrets and weighted strategies to the tables, history by history."""
     for h in range(tree.mover.size):
         if tree.mover[h] == player:
             others_reach = 1.0
@@ -144,12 +144,12 @@ def add_regrets(tree, player, probabilities, reach, value, cumulative_regrets, c
 
 @jit
 def discount_regrets(tree, discounted, cumulative_regrets, positive_factor, negative_factor):
-    """Multiplies the regrets of the infostates in the mask `discounted` (J,) by the factor of their sign; zero is positive."""
+    """Multiplies regrets by the factor for their sign (zero counts as positive) where the mask `discounted` (J,) is true."""
     for j in range(discounted.size):
         if discounted[j]:
             for table_index in range(tree.table_start[j], tree.table_start[j + 1]):
                 factor = positive_factor if cumulative_regrets[table_index] >= 0.0 else negative_factor
-                # Adding zero turns the -0.0 that a factor of 0 makes into the 0.0 that OpenSpiel stores.
+                # A factor of 0 may produce -0.0; adding 0.0 gives 0.0, which OpenSpiel stores.
                 cumulative_regrets[table_index] = cumulative_regrets[table_index] * factor + 0.0
 
 
@@ -162,7 +162,7 @@ def match_table(tree, cumulative_regrets, probabilities):
 
 @jit
 def traverse(tree, player, state, probabilities, weight, weigh_last):
-    """One pass over the tree for one player: reach, values, regrets against `probabilities`."""
+    """One pass over the tree for one player: computes reach and values, and adds regrets, under `probabilities`."""
     compute_reach(tree, probabilities, state.reach)
     gather_values(tree, player, probabilities, state.value)
     add_regrets(
@@ -180,16 +180,16 @@ def traverse(tree, player, state, probabilities, weight, weigh_last):
 
 @jit
 def iterate(tree, state, alternating, discounted, discounts, weights, weigh_last):
-    """CFR iterations, one per row of `discounts` and `weights`.
+    """Runs T iterations of CFR, one per row of `discounts` and `weights`.
 
     Args:
       tree: the histories.
-      state: updated in place; `probabilities` hold the current strategies on entry and return.
-      alternating: bool; otherwise all players' regrets are added before any strategy changes.
-      discounted: bool (n, J), which infostates are discounted after each player's pass.
+      state: updated in place; `probabilities` contains the current strategies on entry and on return.
+      alternating: bool; if false, all players' regrets are added before any strategy changes.
+      discounted: bool (n, J), the infostates that are discounted after each player's pass.
       discounts: float64 (T, 2), factors for positive and for negative regrets.
-      weights: float64 (T,), weight in the average.
-      weigh_last: bool, the order in which a strategy is multiplied by reach and weight.
+      weights: float64 (T,), weights in the average.
+      weigh_last: bool, whether a strategy is multiplied by the weight after the reach.
     """
     for t in range(weights.size):
         for player in range(tree.returns.shape[0]):
@@ -206,11 +206,12 @@ def iterate(tree, state, alternating, discounted, discounts, weights, weigh_last
 
 @jit
 def iterate_against(tree, state, strategies, discounted, discounts, weight):
-    """One iteration in which each player meets strategies of its own; all players' strategies change at the end.
+    """Runs one iteration in which each player has different opponent strategies; all strategies change at the end.
 
     Args:
       tree, state: as for `iterate`.
-      strategies: float64 (n, A + number of chance edges); row p has player p's current strategy and what it plays against.
+      strategies: float64 (n, A + number of chance edges); row p contains player p's current strategy and its opponents'
+        strategies.
       discounted: bool (n, J).
       discounts: float64 (2,).
       weight: weight in the average.
@@ -224,7 +225,7 @@ def iterate_against(tree, state, strategies, discounted, discounts, weight):
 
 @jit
 def trace_paths(tree, paths):
-    """Fills `paths`, top-down; `own_depth` of the root is 0 on entry."""
+    """Top-down: fills `paths`; `own_depth` of the root is 0 on entry."""
     paths.parent[0] = 0
     for h in range(tree.mover.size):
         if h + 1 < tree.subtree_end[h]:
@@ -240,8 +241,8 @@ def trace_paths(tree, paths):
 
 
 @jit
-def others_reach_from_below(tree, paths, player, probabilities, h):
-    """Product of the others' probabilities on the path to h, multiplied from the last move to the first."""
+def others_reach(tree, paths, player, probabilities, h):
+    """The product of the others' probabilities on the path to h, multiplied from the last move to the first."""
     reach = 1.0
     while h > 0:
         above = paths.parent[h]
@@ -253,10 +254,10 @@ def others_reach_from_below(tree, paths, player, probabilities, h):
 
 @jit
 def weigh_actions(tree, paths, player, level, probabilities, value, action_value):
-    """At the player's infostates of one level: what each action is worth, summed over their histories."""
+    """Computes the value of each action at the player's infostates of one level, summed over their histories."""
     for h in range(tree.mover.size):
         if tree.mover[h] == player and paths.own_depth[player, h] == level:
-            reach = others_reach_from_below(tree, paths, player, probabilities, h)
+            reach = others_reach(tree, paths, player, probabilities, h)
             table_index = tree.first_table_index[h]
             child = h + 1
             while child < tree.subtree_end[h]:
@@ -267,7 +268,7 @@ def weigh_actions(tree, paths, player, level, probabilities, value, action_value
 
 @jit
 def choose_best(tree, h, action_value, strategy):
-    """Plays the first best action at h."""
+    """Writes a strategy that plays the first action with the largest value at h."""
     table_index = best = tree.first_table_index[h]
     child = h + 1
     while child < tree.subtree_end[h]:
@@ -280,16 +281,16 @@ def choose_best(tree, h, action_value, strategy):
 
 
 @jit
-def respond(tree, paths, player, strategy, value, action_value):
-    """Writes the player's best response into `strategy`, in the order of operations of OpenSpiel's Python best response.
+def best_response(tree, paths, player, strategy, value, action_value):
+    """Writes the player's best response to `strategy`, in the order of operations of OpenSpiel's Python best response.
 
-    Levels are taken from the last to the first, so that a player's later choices are made before earlier ones are weighed.
+    Levels are processed from the last to the first, because the values of earlier actions depend on the later choices.
 
     Args:
       tree: the histories; the player has perfect recall.
-      paths: the way back up.
-      player: whose response.
-      strategy: float64 (A + number of chance edges,), what the others play on entry.
+      paths: the paths to the root.
+      player: the player.
+      strategy: float64 (A + number of chance edges,), contains the others' strategies on entry.
       value: float64 (H,), scratch.
       action_value: float64 (A,), scratch, zeros on entry.
     """

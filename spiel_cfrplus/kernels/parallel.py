@@ -1,6 +1,6 @@
 """The compiled parts of `partition`: what belongs together in a part, and the iterations with several threads."""
 
-from spiel_cfrplus.kernels.barrier import MOST_SPINS, arrive, let_go, wait
+from spiel_cfrplus.kernels.barrier import MAX_SPINS, arrive, release_team, wait
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.passes import average_strategy, payoff_gradient, sequence_form
 from spiel_cfrplus.kernels.self_play import row_of_parameters, update_player
@@ -80,7 +80,7 @@ def self_play_in_parts(
     """
     num_players = first_iterate.size
     together = 1 if alternating else num_players
-    this_round, spins = 0, MOST_SPINS
+    this_round, spins = 0, MAX_SPINS
     for step in range(steps.weights.size):
         weight, skip_unreached = steps.weights[step], steps.skip_unreached[step]
         current = row_of_parameters(parameters, steps.parameters, step)
@@ -89,7 +89,7 @@ def self_play_in_parts(
             if arrive(barrier, num_members):
                 for player in players:
                     payoff_gradient(treeplexes, payoffs, player * (num_parts + 1), state.reach, state.values)
-                let_go(barrier, num_members)
+                release_team(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round, spins)
             for player in players:
@@ -105,7 +105,7 @@ def self_play_in_parts(
                         treeplexes, state, player * (num_parts + 1), functions, memory, current, skip_unreached, before
                     )
                     play_block(treeplexes, state, player * (num_parts + 1), after)
-                let_go(barrier, num_members)
+                release_team(barrier, num_members)
             else:
                 spins = wait(barrier, member, this_round + 1, spins)
             this_round += 2

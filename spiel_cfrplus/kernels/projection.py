@@ -1,23 +1,25 @@
-"""Compiled functions of the Euclidean projection onto the sequence-form polytope, over the arrays of `layouts`.
+"""Kernels of the Euclidean projection onto the sequence-form polytope, over the arrays of `layouts`.
 
-To project a point y, ask what reach costs at the margin. A reach t at sequence s, spent in the
-best way on all that follows, costs
+The projection of a point y is computed from marginal costs. The marginal cost of reach t at sequence s, distributed optimally
+among the sequences that follow, is
 
-    F_s(t) = t - y[s] + sum of G_j(t) over the decision points j whose parent sequence is s,
+    F_s(t) = t - y[s] + sum of G_j(t) over the decision points j whose parent sequence is s.
 
-and at decision point j all actions that are played cost the same at the margin, the others at least as much, so that
+At decision point j, all actions with positive probability have the same marginal cost G_j(t), and the others have at least this
+cost, so
 
     inverse of G_j = sum over the actions s at j of the inverse of F_s,
 
-where the inverse of F_s is 0 up to F_s(0). These functions increase and are piecewise linear. A sequence brings one breakpoint
-into each function above it: where that sequence begins to be played. So a function is a linked list of sequences, which is
-handed on from function to function, and a few numbers for each sequence are all the memory there is. In the end breakpoints are
-in terms of the reach at the player's first decision point above. That reach is 1, so the sequences that are played are those
-with a breakpoint below 1. On these the constraints are linear equations on a tree, solved by one pass up and one down.
+where the inverse of F_s is 0 up to F_s(0). These functions are increasing and piecewise linear. Each sequence adds one
+breakpoint to every function above it, the point from which the sequence has positive reach. So a function is a linked list of
+sequences that is passed from function to function, and the memory is a few numbers per sequence. At the end, breakpoints are
+expressed as reach at the player's first decision point on the path. That reach is 1, so the sequences with positive reach are
+those with a breakpoint below 1. For these the constraints are linear equations on a tree, solved by one pass up and one pass
+down.
 
-Slopes are added and inverted but never subtracted, so they keep their digits however long the lists. A sequence and the
-cheapest actions right after it begin to be played together; their breakpoints stay equal to the last bit, so that rounding
-cannot part them.
+Slopes are added and inverted but never subtracted, so there is no cancellation, whatever the length of the lists. The
+breakpoints of a sequence and of the cheapest actions directly after it are equal to the last bit, so rounding cannot separate
+them.
 """
 
 from typing import NamedTuple
@@ -28,17 +30,17 @@ from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.layouts import INDEX
 from spiel_cfrplus.kernels.passes import match_regrets
 
-END = INDEX(0)  # ends all lists: sequence 0 is an empty sequence, which is in none
+END = INDEX(0)  # end of a list: sequence 0 is an empty sequence, which no list contains
 
 
 class PiecewiseLinear(NamedTuple):
-    """Increasing piecewise-linear functions, each known by the first sequence of its list.
+    """Increasing piecewise-linear functions, each identified by the first sequence of its list.
 
     Attributes:
       breakpoint: float64 (S,), ascending along a list.
-      slope: float64 (S,), of the function from this breakpoint to the next one, or for ever after the last.
+      slope: float64 (S,), the slope from this breakpoint to the next one; without a next one, to infinity.
       following: uint32 (S,), the sequence with the next breakpoint of the function, or `END`.
-      next_function: uint32 (S,), at the first of a list: the next one of several functions, or `END`.
+      next_function: uint32 (S,), at the first sequence of a function: the next function in a list of functions, or `END`.
     """
 
     breakpoint: np.ndarray
@@ -49,10 +51,10 @@ class PiecewiseLinear(NamedTuple):
 
 @jit
 def add(functions, first, second):
-    """Merges two functions into their sum, of which it returns the first sequence. Either has slope 0 before its list."""
+    """Merges two functions into their sum and returns its first sequence. Both have slope 0 before their first breakpoint."""
     breakpoint, slope, following, _ = functions
     first_slope = second_slope = 0.0
-    last = END  # whose `following` serves as the place before the list
+    last = END  # `following[END]` is used as the head of the list
     while first != END or second != END:
         if second == END or (first != END and breakpoint[first] <= breakpoint[second]):
             taken, first_slope = first, slope[first]
@@ -69,7 +71,7 @@ def add(functions, first, second):
 
 @jit
 def add_all(functions, first):
-    """The sum of the list of functions that begins with `first`: two and two, until one is left."""
+    """The sum of the list of functions that starts with `first`, by pairwise merging."""
     next_function = functions.next_function
     while next_function[first] != END:
         left, first = first, END
@@ -84,7 +86,7 @@ def add_all(functions, first):
 
 @jit
 def invert(functions, first, value):
-    """Turns the function into its inverse, given its value at its first breakpoint."""
+    """Replaces the function by its inverse, given its value at its first breakpoint."""
     breakpoint, slope, following, _ = functions
     before, rate = breakpoint[first], 0.0
     s = first
@@ -97,13 +99,13 @@ def invert(functions, first, value):
 
 @jit
 def find_breakpoints(treeplexes, player, functions, summands, cost):
-    """Bottom-up: leaves in `functions.breakpoint` the reach at the top from which on each sequence is played.
+    """Bottom-up: computes in `functions.breakpoint` the reach at the top from which each sequence has positive reach.
 
     Args:
-      treeplexes, player: the decision problem.
-      functions: on entry each sequence is a function alone, t itself: breakpoint 0, slope 1, `END` after it.
-      summands: uint32 (S,), on entry each sequence itself. Becomes the list of functions that F_s is the sum of.
-      cost: float64 (S,), on entry -y. Becomes F_s(0).
+      treeplexes, player: the treeplex.
+      functions: on entry each sequence is a separate function, the identity: breakpoint 0, slope 1, followed by `END`.
+      summands: uint32 (S,), on entry each sequence itself. Overwritten by the list of functions whose sum is F_s.
+      cost: float64 (S,), -y on entry. Overwritten by F_s(0).
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         actions = END
@@ -122,9 +124,10 @@ def find_breakpoints(treeplexes, player, functions, summands, cost):
 
 @jit
 def marginal_cost(breakpoint, cost, slope, start, stop):
-    """What reach t costs at a decision point some of whose actions are played: lowest + (t + lag) / rate.
+    """The marginal cost of reach t at a decision point is lowest + (t + lag) / rate; returns (lowest, lag, rate).
 
-    Played action s costs `cost[s] + slope[s] * t`. `rate` is 0 if none is played.
+    The marginal cost of reach t at an action s with positive reach is `cost[s] + slope[s] * t`. `rate` is 0 if no action has
+    positive reach.
     """
     lowest = np.inf
     for s in range(start, stop):
@@ -140,9 +143,9 @@ def marginal_cost(breakpoint, cost, slope, start, stop):
 
 @jit
 def share_reach(treeplexes, player, breakpoint, cost, slope, reach):
-    """Bottom-up, then top-down: the nearest strategy, given that the sequences with breakpoints below 1 are played.
+    """Bottom-up, then top-down: the projection, given that the sequences with breakpoints below 1 have positive reach.
 
-    `cost` is -y and `slope` 1 on entry; fills `reach` but for the empty sequence, where it must be 1.
+    On entry `cost` is -y, `slope` is 1, and `reach` is 1 at the empty sequence; writes the other entries of `reach`.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop, parent = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], treeplexes.parent_sequence[j]
@@ -155,6 +158,6 @@ def share_reach(treeplexes, player, breakpoint, cost, slope, reach):
         lowest, lag, rate = marginal_cost(breakpoint, cost, slope, start, stop)
         for s in range(start, stop):
             reach[s] = ((reach[parent] + lag) / rate - (cost[s] - lowest)) / slope[s] if breakpoint[s] < 1.0 else 0.0
-        match_regrets(reach, start, stop, reach)  # what rounding has left of a violation of the constraints goes
+        match_regrets(reach, start, stop, reach)  # normalizes: rounding may have violated the constraints slightly
         for s in range(start, stop):
             reach[s] *= reach[parent]

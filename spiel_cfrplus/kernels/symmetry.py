@@ -1,4 +1,4 @@
-"""The compiled parts of `reduction`."""
+"""Kernels of the symmetry reduction: hashes that are equal for equivalent infostates and sequences."""
 
 import numba
 
@@ -9,7 +9,7 @@ _HASH = numba.uint64
 
 @jit
 def splitmix64(x):
-    """A bijection of the 64-bit numbers that looks random, at 0 too (SplitMix64: Steele, Lea, Flood 2014)."""
+    """A pseudorandom bijection of the 64-bit integers; 0 is not a fixed point (SplitMix64: Steele, Lea, Flood 2014)."""
     x += _HASH(0x9E3779B97F4A7C15)
     x = (x ^ (x >> _HASH(30))) * _HASH(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> _HASH(27))) * _HASH(0x94D049BB133111EB)
@@ -18,17 +18,18 @@ def splitmix64(x):
 
 @jit
 def hash_places(treeplexes, labels, below, infostates, sequences):
-    """Hashes what every infostate and sequence is, given labels of the sequences: equal ones have equal places in the tree.
+    """Hashes the position of each infostate and sequence in its treeplex, given labels of the sequences.
 
-    Bottom-up an infostate is the multiset of what its sequences are, and a sequence its label and the multiset of the
-    infostates that follow it. Top-down what came before, and the player, is added.
+    Bottom-up, the hash of an infostate is that of the multiset of its sequences, and the hash of a sequence is that of its
+    label and of the multiset of the infostates that follow it. Top-down, the hashes of the player and of the path from the
+    root are added. Multisets are hashed by sums, which do not depend on the order.
 
     Args:
       treeplexes: `TreeplexArrays`.
       labels: uint64 (S,).
       below: uint64 (S,), scratch.
-      infostates: uint64 (J,), filled.
-      sequences: uint64 (S,), filled.
+      infostates: uint64 (J,), output.
+      sequences: uint64 (S,), output.
     """
     for s in range(labels.size):
         below[s] = splitmix64(labels[s])
@@ -50,7 +51,10 @@ def hash_places(treeplexes, labels, below, infostates, sequences):
 
 @jit
 def collapse_forced_moves(treeplexes, representative):
-    """Writes to `representative`, int64 (S,), each sequence; for the only one of its infostate what the sequence before has."""
+    """Writes each sequence, or for the only sequence of an infostate the representative of its parent, to `representative`.
+
+    `representative` is int64 (S,).
+    """
     for player in range(treeplexes.player_block.size - 1):
         root = treeplexes.player_block[player]
         for j in range(root, treeplexes.player_block[player + 1]):

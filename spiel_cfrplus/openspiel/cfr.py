@@ -1,13 +1,13 @@
-"""OpenSpiel's `open_spiel.python.algorithms.cfr`, compiled: the same names, conventions and doubles.
+"""A compiled replacement for `open_spiel.python.algorithms.cfr` with the same names, conventions and float64 results.
 
-Change the import and keep the rest:
+Only the import changes:
 
     from open_spiel.python.algorithms import cfr      # before
     from spiel_cfrplus.openspiel import cfr           # after
 
-Tables and policies are bit for bit those of `pyspiel.CFRSolver` and `pyspiel.CFRPlusSolver` (and of OpenSpiel's Python solvers
-in games of two players; with more, Python and C++ multiply reaches in different orders). docs/from_openspiel.md says what else
-is identical, and what differs.
+Tables and policies are identical, bit for bit, to those of `pyspiel.CFRSolver` and `pyspiel.CFRPlusSolver`, and in two-player
+games to those of OpenSpiel's Python solvers. (With more players, OpenSpiel's Python and C++ solvers multiply reaches in
+different orders.) docs/from_openspiel.md lists what else is identical and what differs.
 
 >>> import pyspiel
 >>> solver = CFRSolver(pyspiel.load_game("kuhn_poker"))
@@ -47,7 +47,7 @@ _NOT_SEQUENTIAL = (
 
 
 class _SlotMapping(MutableMapping):
-    """Part of a table as the dictionary from action ids to numbers that OpenSpiel keeps; writes go to the table."""
+    """A part of a table as a dictionary from action ids to numbers, as in OpenSpiel; writes modify the table."""
 
     def __init__(self, table: np.ndarray, actions: list[int]):
         self._table = table
@@ -60,7 +60,7 @@ class _SlotMapping(MutableMapping):
         self._table[self._position(action)] = value
 
     def __delitem__(self, action: int) -> None:
-        self[action] = 0.0  # what OpenSpiel's dictionaries answer for actions they lack
+        self[action] = 0.0  # OpenSpiel's defaultdicts return 0.0 for missing actions
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._actions)
@@ -69,11 +69,11 @@ class _SlotMapping(MutableMapping):
         return len(self._actions)
 
     def clear(self) -> None:
-        """Sets everything to 0."""
+        """Sets all entries to 0."""
         self._table[:] = 0.0
 
     def copy(self) -> dict[int, float]:
-        """A dictionary of its own."""
+        """An independent dictionary."""
         return dict(self)
 
     def _position(self, action: int) -> int:
@@ -85,7 +85,7 @@ class _SlotMapping(MutableMapping):
 
 @dataclasses.dataclass
 class _InfoStateNode:
-    """What is stored for an information state; arguments and attributes are OpenSpiel's."""
+    """The data of an information state; arguments and attributes are those of OpenSpiel."""
 
     legal_actions: list[int]
     index_in_tabular_policy: int
@@ -94,7 +94,7 @@ class _InfoStateNode:
 
 
 class _SolverNode(_InfoStateNode):
-    """A node of a solver: what is assigned to its dictionaries goes to the solver's tables too."""
+    """A node of a solver: assigning a dictionary writes its entries to the solver's table."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         mapping = self.__dict__.get(name)
@@ -114,7 +114,7 @@ def _apply_regret_matching_plus_reset(info_state_nodes: dict[str, _InfoStateNode
 
 
 def _update_current_policy(current_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
-    """Regret matching at every node, into `current_policy`."""
+    """Writes the result of regret matching at every node to `current_policy`."""
     for key, node in info_state_nodes.items():
         row = current_policy.policy_for_key(key)
         for action, probability in _regret_matching(node.cumulative_regret, node.legal_actions).items():
@@ -122,7 +122,7 @@ def _update_current_policy(current_policy: policy.TabularPolicy, info_state_node
 
 
 def _update_average_policy(average_policy: policy.TabularPolicy, info_state_nodes: dict[str, _InfoStateNode]) -> None:
-    """Normalizes every node's cumulative policy, into `average_policy`; uniform where its sum is zero."""
+    """Writes the normalized cumulative policy of every node to `average_policy`; uniform if its sum is zero."""
     for key, node in info_state_nodes.items():
         row = average_policy.policy_for_key(key)
         total = sum(node.cumulative_policy.values())
@@ -134,7 +134,7 @@ def _update_average_policy(average_policy: policy.TabularPolicy, info_state_node
 
 
 def _regret_matching(cumulative_regrets: MutableMapping[int, float], legal_actions: list[int]) -> dict[int, float]:
-    """The positive regrets normalized, by action; uniform if there is none. For dictionaries, which may hold other actions."""
+    """The normalized positive regrets by action; uniform if none is positive. The dictionary may contain other actions."""
     total = sum(regret for regret in cumulative_regrets.values() if regret > 0)
     if total > 0:
         return {action: max(0.0, cumulative_regrets[action]) / total for action in legal_actions}
@@ -147,9 +147,9 @@ _COMPILED = ("_compute_counterfactual_regret_for_player", "_get_infostate_policy
 class _CFRSolverBase:
     """A solver over histories, with OpenSpiel's constructor and methods.
 
-    What OpenSpiel's solvers lack and these have: `iteration`, `run(n)`, `tabular_average_policy()` and
-    `tabular_current_policy()` (snapshots for OpenSpiel's C++ functions) on every solver, no limit on depth, chance outcomes of
-    probability zero, and averages from which `sample_action` can sample.
+    In addition to OpenSpiel's solvers, every solver has `iteration`, `run(n)`, `tabular_average_policy()` and
+    `tabular_current_policy()` (snapshots for OpenSpiel's C++ functions), has no limit on the depth of the game, supports chance
+    outcomes of probability zero, and returns averages that support `sample_action`.
     """
 
     def __init_subclass__(cls, **options: Any):
@@ -157,24 +157,24 @@ class _CFRSolverBase:
         name_constructor_after(cls)
         for name in _COMPILED:
             if name in vars(cls):
-                raise TypeError(f"{cls.__name__}.{name} would never be called: the passes over the tree are compiled")
+                raise TypeError(f"{cls.__name__}.{name} is never called, because the passes over the tree are compiled")
 
     def __init__(self, game: pyspiel.Game, alternating_updates: bool, linear_averaging: bool, regret_matching_plus: bool):
-        """Walks the game; nothing is played.
+        """Walks the game.
 
         Args:
           game: the game.
-          alternating_updates: players update in turn, player 0 first; otherwise all at once.
+          alternating_updates: players update in turn, player 0 first; otherwise simultaneously.
           linear_averaging: iteration t has weight t in the average, otherwise 1.
           regret_matching_plus: negative cumulative regrets are set to 0 after each update.
 
         Raises:
-          AssertionError: the game is not sequential (text and type are OpenSpiel's).
-          pyspiel.SpielError: it has no information-state strings (likewise).
-          ValueError: it cannot be walked, see `GameTree.from_game`, or a player is absent-minded.
+          AssertionError: the game is not sequential (type and message as in OpenSpiel).
+          pyspiel.SpielError: the game has no information-state strings (type and message as in OpenSpiel).
+          ValueError: the game cannot be walked, see `GameTree.from_game`, or a player is absent-minded.
 
         Warns:
-          UserWarning: a player has imperfect recall. The solver runs as OpenSpiel's does; nothing is promised of its result.
+          UserWarning: a player has imperfect recall. The solver runs as OpenSpiel's does, without convergence guarantees.
         """
         if game.get_type().dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
             raise AssertionError(_NOT_SEQUENTIAL)
@@ -188,10 +188,10 @@ class _CFRSolverBase:
         self._learner = self._histories.new_learner()
         self._root_node = game.new_initial_state()
         table = TabularTable.of(self._histories.tree)
-        self._rows = table.rows[self._histories.representative][self._histories.infostate_of_slot]
+        self._rows = table.rows[self._histories.representative][self._histories.infostate_of_entry]
         self._current_table = table.new_policy()
         self._average_policy = table.new_policy()
-        # Whether somebody may hold the current policy, read it, and write to it.
+        # Whether the caller has a reference to the current policy, through which it may read and write.
         self._is_current_shared = False
 
     def _check_recall(self) -> None:
@@ -202,7 +202,7 @@ class _CFRSolverBase:
 
     @property
     def iteration(self) -> int:
-        """Iterations done."""
+        """The number of iterations done."""
         return int(self._learner.iteration[0])
 
     @property
@@ -230,15 +230,15 @@ class _CFRSolverBase:
         return nodes
 
     def __getstate__(self) -> dict[str, Any]:
-        # The nodes look into the tables, which copies of them would not.
+        # The nodes are views of the tables; copies of the nodes would not be.
         return {name: value for name, value in vars(self).items() if name != "_info_state_nodes"}
 
     def evaluate_and_update_policy(self) -> None:
-        """One iteration."""
+        """Runs one iteration."""
         self.run(1)
 
     def run(self, num_iterations: int) -> None:
-        """Does `num_iterations` in compiled code, to the same doubles as one at a time.
+        """Runs `num_iterations` in compiled code; the results are identical, bit for bit, to single iterations.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
@@ -263,14 +263,14 @@ class _CFRSolverBase:
         return self._current_table
 
     def current_policy(self) -> policy.TabularPolicy:
-        """The current strategies. As in OpenSpiel, always the same object, which later iterations update in place.
+        """The current policy. As in OpenSpiel, always the same object, which later iterations update in place.
 
-        They also start from what it holds, so writing to it is a warm start.
+        Iterations start from its contents, so writing to it is a warm start.
         """
         return self._current_policy
 
     def average_policy(self) -> policy.TabularPolicy:
-        """The average strategies. As in OpenSpiel, always the same object, which the next call updates in place."""
+        """The average policy. As in OpenSpiel, always the same object, which the next call updates in place."""
         arrays = self._histories.arrays
         probabilities = np.empty(len(self._rows))
         history_kernels.match_table(arrays, self._learner.cumulative_policy, probabilities)
@@ -278,11 +278,11 @@ class _CFRSolverBase:
         return self._average_policy
 
     def tabular_current_policy(self) -> pyspiel.TabularPolicy:
-        """A snapshot of the current strategies for OpenSpiel's C++ functions."""
+        """A snapshot of the current policy for OpenSpiel's C++ functions."""
         return policy.python_policy_to_pyspiel_policy(self.current_policy())
 
     def tabular_average_policy(self) -> pyspiel.TabularPolicy:
-        """A snapshot of the average strategies for OpenSpiel's C++ functions."""
+        """A snapshot of the average policy for OpenSpiel's C++ functions."""
         return policy.python_policy_to_pyspiel_policy(self.average_policy())
 
     def _write(self, table: policy.TabularPolicy, probabilities: np.ndarray) -> None:
@@ -290,9 +290,9 @@ class _CFRSolverBase:
 
 
 class _CFRSolver(_CFRSolverBase):
-    """CFR by OpenSpiel's three flags."""
+    """CFR with OpenSpiel's three flags."""
 
-    # Whether a strategy is multiplied by the weight after or before it is multiplied by the reach: it decides the last bit.
+    # Whether a strategy is multiplied by the weight after or before the reach. The order affects the last bit.
     _weigh_last: ClassVar[bool] = False
 
     def _local_rule(self) -> DiscountSchedule:
@@ -302,7 +302,7 @@ class _CFRSolver(_CFRSolverBase):
         return iterations.astype(np.float64) if self._linear_averaging else np.ones(len(iterations))
 
     def _discounted(self) -> np.ndarray:
-        """Which infostates are discounted after each player's pass, bool (n, J)."""
+        """bool (n, J), the infostates that are discounted after each player's pass."""
         return np.ones((self._num_players, len(self._histories.representative)), bool)
 
     def _run(self, num_iterations: int) -> None:
@@ -338,5 +338,5 @@ def _walk(game: pyspiel.Game) -> GameTree:
         return GameTree.from_game(game)
     except ValueError as error:
         if isinstance(error.__cause__, pyspiel.SpielError):
-            raise error.__cause__ from None  # what OpenSpiel's solver raises
+            raise error.__cause__ from None  # OpenSpiel's solver raises this error
         raise

@@ -1,7 +1,7 @@
-"""OpenSpiel's `open_spiel.python.algorithms.cfr_br`, compiled.
+"""A compiled replacement for `open_spiel.python.algorithms.cfr_br`.
 
-CFR against best responses (Johanson, Bard, Burch, Bowling 2012): in each iteration both players' best responses to the current
-strategies are computed, then each player updates its tables against the other's best response.
+CFR-BR, CFR against best responses (Johanson, Bard, Burch, Bowling 2012): each iteration computes both players' best responses
+to the current strategies, then each player updates its tables against the other's best response.
 
 >>> import pyspiel
 >>> solver = CFRBRSolver(pyspiel.load_game("kuhn_poker"))
@@ -25,11 +25,11 @@ class CFRBRSolver(cfr._CFRSolver):
     """CFR-BR for two players."""
 
     def __init__(self, game: pyspiel.Game, linear_averaging: bool = False, regret_matching_plus: bool = False):
-        """As `cfr._CFRSolver`, but for the order of updates, which is the algorithm's own.
+        """As `cfr._CFRSolver`, except that the order of updates is fixed by the algorithm.
 
         Raises:
-          ValueError: the game does not have two players (text and type are OpenSpiel's); or a player has imperfect recall or
-            shares a string with the other, where OpenSpiel's best responses are not best.
+          ValueError: the game does not have two players (type and message as in OpenSpiel); or a player has imperfect recall,
+            or the players share an information-state string. In these cases OpenSpiel's best responses are not exact.
         """
         if game.num_players() != 2:
             raise ValueError(f"Game {game} does not have 2 players.")
@@ -38,7 +38,7 @@ class CFRBRSolver(cfr._CFRSolver):
         )
         histories = self._histories
         if len(histories.representative) < histories.tree.num_infostates:
-            raise ValueError(f"{game}: the players share information-state strings; CFR-BR needs to tell them apart")
+            raise ValueError(f"{game}: the players share information-state strings; CFR-BR requires distinct strings")
         num_histories = histories.tree.num_histories
         self._paths = history_kernels.PathArrays(
             parent=np.empty(num_histories, INDEX),
@@ -53,11 +53,11 @@ class CFRBRSolver(cfr._CFRSolver):
 
     def _iterate(self, iteration: np.ndarray) -> None:
         arrays, state = self._histories.arrays, self._learner
-        # Row p: what player p meets, its own strategy and the other's best response to it.
+        # Row p: the strategies that player p updates against, its own and the other's best response to it.
         strategies = np.tile(state.probabilities, (2, 1))
         for player in range(2):
             action_value = np.zeros(len(self._rows))
-            history_kernels.respond(arrays, self._paths, player, strategies[1 - player], state.value, action_value)
+            history_kernels.best_response(arrays, self._paths, player, strategies[1 - player], state.value, action_value)
         history_kernels.iterate_against(
             arrays,
             state,

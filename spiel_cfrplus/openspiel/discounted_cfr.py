@@ -1,7 +1,8 @@
-"""OpenSpiel's `open_spiel.python.algorithms.discounted_cfr`, compiled.
+"""A compiled replacement for `open_spiel.python.algorithms.discounted_cfr`.
 
 Discounted CFR (Brown and Sandholm 2019) with OpenSpiel's averages, in which iteration t averages the strategies from before its
-updates. What upstream accepts and ignores works here: simultaneous updates, `regret_matching_plus`, infinite exponents.
+updates. Options that OpenSpiel accepts and ignores have an effect here: simultaneous updates, `regret_matching_plus`, infinite
+exponents.
 
 >>> import pyspiel
 >>> solver = DCFRSolver(pyspiel.load_game("kuhn_poker"))
@@ -23,7 +24,7 @@ from spiel_cfrplus.solving.averaging import checked_weights
 
 
 def _python_powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
-    """By Python's power, as upstream's; the last bit of NumPy's depends on the machine."""
+    """Powers computed by Python's `**`, as in OpenSpiel; the last bit of NumPy's power depends on the machine."""
 
     def power(iteration: int) -> float:
         try:
@@ -40,7 +41,7 @@ class _Discounting(DiscountedRegretMatching):
 
 
 class _DCFRSolver(cfr._CFRSolver):
-    """Discounted CFR by OpenSpiel's flags and exponents."""
+    """Discounted CFR with OpenSpiel's flags and exponents."""
 
     _weigh_last = True
 
@@ -54,11 +55,12 @@ class _DCFRSolver(cfr._CFRSolver):
         beta: float,
         gamma: float,
     ):
-        """As `cfr._CFRSolver`, and further:
+        """As `cfr._CFRSolver`, with additional arguments.
 
         Args:
-          linear_averaging: weight t ** gamma in the average, otherwise 1.
-          regret_matching_plus: negative regrets are set to 0, whatever `beta` says.
+          game, alternating_updates: see `cfr._CFRSolver`.
+          linear_averaging: iteration t has weight t ** gamma in the average, otherwise 1.
+          regret_matching_plus: negative regrets are set to 0; `beta` is ignored.
           alpha: exponent of the discount of positive regrets.
           beta: exponent of the discount of negative regrets.
           gamma: see `linear_averaging`.
@@ -66,7 +68,7 @@ class _DCFRSolver(cfr._CFRSolver):
         Raises:
           ValueError: an exponent is not a number, or gamma is infinite.
         """
-        _Discounting(alpha, beta)  # refuses what are no numbers, before the walk
+        _Discounting(alpha, beta)  # checks the exponents before the walk
         if not math.isfinite(gamma):
             raise ValueError(f"the exponent of the averaging weights must be finite, got gamma={gamma}")
         super().__init__(game, alternating_updates, linear_averaging, regret_matching_plus)
@@ -81,12 +83,12 @@ class _DCFRSolver(cfr._CFRSolver):
         return checked_weights(_python_powers(iterations, self.gamma if self._linear_averaging else 0.0), iterations)
 
     def _discounted(self) -> np.ndarray:
-        # Where two players share a string, upstream discounts once, with the player who comes first.
+        # If two players share a string, OpenSpiel discounts once, in the pass of the player who visits it first.
         return np.equal.outer(np.arange(self._num_players), self._histories.arrays.owner)
 
 
 class DCFRSolver(_DCFRSolver):
-    """Discounted CFR with the exponents its paper recommends."""
+    """Discounted CFR with the exponents that the paper recommends."""
 
     def __init__(self, game: pyspiel.Game, alpha: float = 3 / 2, beta: float = 0, gamma: float = 2):
         super().__init__(

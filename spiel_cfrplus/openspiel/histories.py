@@ -1,4 +1,4 @@
-"""A game tree as OpenSpiel's CFR solvers see it, and the memory of a solver on it."""
+"""A game tree with infostates keyed as in OpenSpiel's CFR solvers, and the state of a solver on it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spiel_cfrplus.kernels.layouts import INDEX
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Histories(Immutable):
-    """The infostates of a tree keyed by string alone, and the tree in the layout of the kernels.
+    """A tree in the layout of the kernels, with infostates keyed by the string only.
 
     Attributes:
-      tree: the game tree. Infostates of two players with the same string are one here.
+      tree: the game tree. Infostates of two players with the same string are merged.
 
     Raises:
-      ValueError: two players share a string but not the legal actions there.
+      ValueError: two players share a string but have different legal actions.
     """
 
     tree: GameTree
@@ -48,27 +48,27 @@ class Histories(Immutable):
 
     @functools.cached_property
     def pooled(self) -> np.ndarray:
-        """The number of each of the tree's infostates here, int64 (I,)."""
+        """int64 (I,), the merged infostate of each infostate of the tree."""
         return frozen([self.infostate_of_key[key] for key in self.tree.infostate_keys], np.int64)
 
     @functools.cached_property
     def representative(self) -> np.ndarray:
-        """The first of the tree's infostates with each string, int64 (J,)."""
+        """int64 (J,), the first infostate of the tree with each string."""
         return frozen(np.unique(self.pooled, return_index=True)[1], np.int64)
 
     @functools.cached_property
     def actions(self) -> np.ndarray:
-        """The action id of each table_index, int64 (A,)."""
+        """int64 (A,), the action id of each table entry."""
         return frozen([action for infostate in self.representative for action in self._legal_actions(infostate)], np.int64)
 
     @functools.cached_property
     def num_actions(self) -> np.ndarray:
-        """How many legal actions each infostate has, int64 (J,)."""
+        """int64 (J,), the number of legal actions of each infostate."""
         return frozen(np.diff(self.tree.legal_action_start)[self.representative], np.int64)
 
     @functools.cached_property
-    def infostate_of_slot(self) -> np.ndarray:
-        """int64 (A,)."""
+    def infostate_of_entry(self) -> np.ndarray:
+        """int64 (A,), the infostate of each table entry."""
         return frozen(np.repeat(np.arange(len(self.representative)), self.num_actions), np.int64)
 
     @functools.cached_property
@@ -95,7 +95,7 @@ class Histories(Immutable):
         )
 
     def new_learner(self) -> history_kernels.HistoryState:
-        """Memory of a solver that has done nothing: uniform strategies."""
+        """The initial state of a solver: uniform strategies."""
         tree = self.tree
         after_chance = np.flatnonzero(tree.actor[tree.parent[1:]] == CHANCE) + 1
         outcomes = after_chance[np.argsort(tree.parent[after_chance], kind="stable")]

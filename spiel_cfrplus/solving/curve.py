@@ -1,4 +1,4 @@
-"""Rows of numbers along a run, and the curve that they make, as arrays on disk and back."""
+"""Convergence rows of a run, and their conversion to and from arrays."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Where a solver stands.
+    """Measurements of a solver at one iteration.
 
     Attributes:
-      iteration: iterations done since the solver was made.
-      seconds: wall-clock seconds of the run so far, evaluations included; without those between a save and its resumption.
-      nash_conv: of the average policy, or of the current one if that was asked for, in game units.
+      iteration: number of iterations since the solver was created.
+      seconds: wall-clock seconds of the run so far, evaluations included, time between a save and its resumption excluded.
+      nash_conv: NashConv of the average policy, or of the current policy if requested, in game units.
       exploitability: nash_conv / 2 in two-player constant-sum games, else None.
       value: player 0's expected utility under that policy, in game units.
       cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
-        session knows it: a `SelfPlay` with simultaneous updates; else None.
+        session computes it: a `SelfPlay` with simultaneous updates; else None.
     """
 
     iteration: int
@@ -34,12 +34,12 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A run from its beginning, however often it was stopped and resumed.
+    """All rows of a run, from its start, including runs that were stopped and resumed.
 
     Attributes:
       rows: in ascending order of iterations.
-      seconds: wall-clock seconds of the run, also those after the last row.
-      last_iterate: whether the rows are about current policies instead of averages.
+      seconds: wall-clock seconds of the run, including the time after the last row.
+      last_iterate: whether the rows are for current policies instead of average policies.
     """
 
     rows: tuple[Row, ...] = ()
@@ -49,15 +49,15 @@ class Curve:
     num_columns: ClassVar[int] = len(dataclasses.fields(Row))
 
     def to_array(self) -> np.ndarray:
-        """The rows, float64 (R, 6), columns as the attributes of a `Row`; NaN for None."""
+        """The rows, float64 (R, 6); the columns are the attributes of `Row`, with NaN for None."""
         return np.array(list(map(_numbers, self.rows)), np.float64).reshape(-1, self.num_columns)
 
     @classmethod
     def from_array(cls, rows: np.ndarray, seconds: float, last_iterate: bool) -> Curve:
-        """The curve with rows as `to_array` gives them.
+        """The curve from an array that `to_array` returned.
 
         Raises:
-          ValueError: they are not.
+          ValueError: the array is invalid.
         """
         if rows.dtype != np.float64 or rows.shape[1:] != (cls.num_columns,) or not math.isfinite(seconds):
             raise ValueError(f"rows are {rows.dtype} of shape {rows.shape}, after {seconds} seconds")

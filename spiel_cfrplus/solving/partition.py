@@ -1,22 +1,22 @@
-"""A large game divided among threads, which play it side by side to the same doubles as one.
+"""Partition of a game among threads, with the same float64 results as one thread.
 
-Once a player has come to an infostate, what it learns there and below depends on nothing that it learns elsewhere. So each
-treeplex is cut near its root: above the cut is the player's *top tree*, below it *subtrees*, and these are collected in as many
-*parts* of equal work as there are threads. Trunks and parts, the *blocks*, are laid out as players of their own:
+The updates at an infostate and below it are independent of those elsewhere, given the reach and the values at the infostate.
+So each treeplex is cut near its root into a *top tree* above the cut and *subtrees* below it. The subtrees are assigned to
+*parts* of about equal work, one per thread. Top trees and parts are called *blocks*; each block is stored as a separate player:
 
     top tree of player 0, part 1, ..., part K, top tree of player 1, part 1, ...
 
-so that the kernels of CFR run on a block as they run on a player. In a top tree each subtree is represented by a *boundary
-infostate*, an infostate with one action. Its sequence is the parent of the subtree's first infostate: what that is worth
-arrives at the boundary infostate, and the boundary infostate's reach is where the subtree starts from. The root that a part
-has, as all players do, is not used.
+so that the kernels of CFR process a block in the same way as a player. In a top tree each subtree is represented by a *boundary
+infostate*, an infostate with one action. Its sequence is the parent sequence of the first infostate of the subtree: the value
+of the subtree is added to the boundary infostate, and the reach of the boundary infostate is the reach of the subtree. The root
+of a part, which the layout requires for every player, is not used.
 
-The payoffs of a block are those at its own sequences. A row of payoffs is thus divided as well if several blocks have a share
-in it, and each of them must look at the row. To keep that rare, subtrees that meet rows in common, such as those after one line
-of bids with any die or hand, form a *group*, which comes to one part unless it is too large.
+The payoffs of a block are those at its own sequences. A row of payoffs that contains sequences of several blocks is divided,
+and each of these blocks must process the row. To make this rare, subtrees with common rows, such as those after one sequence of
+bids with any die or hand, form a *group*, which is assigned to one part unless it is too large.
 
-Nothing that is summed changes its order: not the payoffs of a sequence, as rows stay in order, and not the values of what
-follows a sequence, as infostates and boundary infostates do.
+The order of all sums is preserved: rows of payoffs keep their order, and so do the infostates and boundary infostates that
+follow a sequence.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -38,24 +38,24 @@ from spiel_cfrplus.kernels import parallel as parallel_kernels
 from spiel_cfrplus.kernels import tree as tree_kernels
 from spiel_cfrplus.solving.symmetry import Reduction
 
-# A subtree that can be cut further has at most one of so many equal shares of the work of a part; a group that stays together
-# half of a part. Smaller subtrees make parts more equal and keep more rows whole, at the price of larger top trees.
+# A subtree that can be cut has at most 1 / 16 of the work of a part, and a group that is not divided at most half of it.
+# Smaller subtrees make the parts more equal and divide fewer rows, but make the top trees larger.
 _SUBTREES_IN_PART = 16
-# A sequence takes part in several passes, a payoff in one.
+# The work of a payoff is 1. A sequence is processed in several passes, a payoff in one.
 _WORK_OF_SEQUENCE = 10
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Partition(Immutable):
-    """What kernels iterate on instead of a game, or its reduction, to use several threads; read-only.
+    """A game or a reduced game in blocks, on which kernels iterate with several threads; read-only.
 
     Attributes:
-      num_parts: of each player; some are empty where a treeplex does not split into as many.
+      num_parts: parts per player; some are empty if a treeplex cannot be split into as many.
       treeplex_arrays, payoff_arrays: the game, with n (num_parts + 1) blocks as players. Block p (num_parts + 1) is the top
-        tree of player p, after which its parts come.
-      number: int64 (S,), the place of each sequence of the game here.
-      infostate_number: int64 (J,), the place of each infostate.
-      work: float64 (n, num_parts + 1), about how many steps an iteration takes in each block.
+        tree of player p, followed by its parts.
+      number: int64 (S,), the position of each sequence of the game in the partition.
+      infostate_number: int64 (J,), the position of each infostate of the game in the partition.
+      work: float64 (n, num_parts + 1), the approximate number of steps of an iteration in each block.
     """
 
     num_parts: int
@@ -75,16 +75,16 @@ class Partition(Immutable):
 
     @property
     def top_trees(self) -> np.ndarray:
-        """The players' top trees among the blocks, int64 (n,)."""
+        """int64 (n,), the block of each player's top tree."""
         return np.arange(len(self.work)) * (self.num_parts + 1)
 
 
 def partition_game(played: SequenceFormGame | Reduction, num_parts: int) -> Partition:
-    """Cuts the treeplexes and collects what is below the cut in parts of about the same work.
+    """Divides a game into top trees and parts of about equal work.
 
     Args:
-      played: a game, or its reduction.
-      num_parts: of each player.
+      played: a game or its reduction.
+      num_parts: number of parts per player.
     """
     treeplexes, payoffs = played.treeplex_arrays, played.payoff_arrays
     counts = np.diff(treeplexes.sequence_start).astype(np.int64)
@@ -93,19 +93,19 @@ def partition_game(played: SequenceFormGame | Reduction, num_parts: int) -> Part
     paid, row = infostate_of[payoffs.entry_sequence], _row_of_entries(payoffs)
     work = (_WORK_OF_SEQUENCE * counts + np.bincount(paid, minlength=len(counts))).astype(np.float64)
     player = np.repeat(np.arange(len(treeplexes.player_block) - 1), np.diff(treeplexes.player_block))
-    share = (np.bincount(player, work) / num_parts)[player]
-    in_top_tree, subtree = _cut(parent, work, share / _SUBTREES_IN_PART)
+    part_work = (np.bincount(player, work) / num_parts)[player]
+    in_top_tree, subtree = _cut(parent, work, part_work / _SUBTREES_IN_PART)
     group = subtree.copy()
     parallel_kernels.unite_subtrees(payoffs, paid, in_top_tree, group)
     group = _leaders(group)
-    together = np.where(np.bincount(group, work, len(group))[group] <= share / 2, group, subtree)
+    unit = np.where(np.bincount(group, work, len(group))[group] <= part_work / 2, group, subtree)
     block = player * (num_parts + 1)
-    block[~in_top_tree] += 1 + _part(player[~in_top_tree], together[~in_top_tree], work[~in_top_tree], num_parts)
-    arrays, number, infostate_number = _lay_out(treeplexes, parent, in_top_tree, block, num_parts)
+    block[~in_top_tree] += 1 + _assign_parts(player[~in_top_tree], unit[~in_top_tree], work[~in_top_tree], num_parts)
+    arrays, number, infostate_number = _partition_treeplexes(treeplexes, parent, in_top_tree, block, num_parts)
     return Partition(
         num_parts=num_parts,
         treeplex_arrays=arrays,
-        payoff_arrays=_lay_out_payoffs(payoffs, block[paid], row, number, len(arrays.player_block) - 1),
+        payoff_arrays=_partition_payoffs(payoffs, block[paid], row, number, len(arrays.player_block) - 1),
         number=number,
         infostate_number=infostate_number,
         work=frozen(np.bincount(block, work, len(arrays.player_block) - 1).reshape(-1, num_parts + 1), np.float64),
@@ -116,50 +116,59 @@ def _row_of_entries(payoffs: layouts.PayoffArrays) -> np.ndarray:
     return np.repeat(np.arange(len(payoffs.opponent_sequences)), np.diff(payoffs.entry_start))
 
 
-def _cut(parent: np.ndarray, work: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which infostates are in a top tree, bool (J,), and the first one of the subtree that each is in, or itself, int64 (J,).
+def _cut(parent: np.ndarray, work: np.ndarray, max_work: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cuts the treeplexes into top trees and subtrees.
 
     Args:
-      parent: int64 (J,), the infostate before each; itself for a root.
-      work: float64 (J,), of each infostate.
-      most: float64 (J,), the work of a subtree that need not be cut.
+      parent: int64 (J,), the parent infostate of each infostate; a root is its own parent.
+      work: float64 (J,), the work of each infostate.
+      max_work: float64 (J,), the largest work of a subtree.
+
+    Returns:
+      bool (J,), whether each infostate is in a top tree; int64 (J,), the first infostate of its subtree, or itself in a top
+      tree.
     """
     itself = np.arange(len(parent))
     below = work.copy()
     tree_kernels.add_to_parents(parent, below)
-    in_top_tree = ((below > most) & (below > work)) | (parent == itself)
+    in_top_tree = ((below > max_work) & (below > work)) | (parent == itself)
     return in_top_tree, _leaders(np.where(in_top_tree | in_top_tree[parent], itself, parent))
 
 
 def _leaders(above: np.ndarray) -> np.ndarray:
-    """Where one comes to that goes from each number to that above it for as long as there is another."""
+    """The root of each number in the forest that `above` defines, where a root is above itself."""
     while np.any(above != above[above]):
         above = above[above]
     return above
 
 
-def _part(player: np.ndarray, together: np.ndarray, work: np.ndarray, num_parts: int) -> np.ndarray:
-    """The part of each infostate below the top trees, from 0: what stays together, heaviest first, comes where least is yet."""
-    _, first, unit = np.unique(together, return_index=True, return_inverse=True)
+def _assign_parts(player: np.ndarray, unit: np.ndarray, work: np.ndarray, num_parts: int) -> np.ndarray:
+    """The part, from 0, of each infostate below the top trees.
+
+    Greedy: units, groups or subtrees that are not divided, are assigned in descending order of work to the part with the least
+    work so far.
+    """
+    _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     size = np.bincount(unit, work)
-    filled = [[(0.0, part) for part in range(num_parts)] for _ in range(player.max(initial=-1) + 1)]
+    loads = [[(0.0, part) for part in range(num_parts)] for _ in range(player.max(initial=-1) + 1)]
     part_of = np.empty(len(first), np.int64)
     for heaviest in np.argsort(-size, kind="stable").tolist():
-        parts = filled[player[first[heaviest]]]
+        parts = loads[player[first[heaviest]]]
         load, part_of[heaviest] = parts[0]
         heapq.heapreplace(parts, (load + size[heaviest], part_of[heaviest]))
     return part_of[unit]
 
 
-def _lay_out(
+def _partition_treeplexes(
     treeplexes: layouts.TreeplexArrays, parent: np.ndarray, in_top_tree: np.ndarray, block: np.ndarray, num_parts: int
 ) -> tuple[layouts.TreeplexArrays, np.ndarray, np.ndarray]:
-    """The treeplexes with blocks as players; the new numbers of sequences, int64 (S,), and of infostates, int64 (J,)."""
+    """The treeplexes with blocks as players; int64 (S,) and int64 (J,), the new numbers of sequences and of infostates."""
     counts = np.diff(treeplexes.sequence_start)
     tops = np.flatnonzero(~in_top_tree & in_top_tree[parent])
     num_blocks = (len(treeplexes.player_block) - 1) * (num_parts + 1)
     parts = np.flatnonzero(np.arange(num_blocks) % (num_parts + 1))
-    # Infostates, then boundary infostates, then roots of parts: where they come, and with how many sequences.
+    # The infostates of the result are sorted by block and, within a block, in the order of the game: roots of parts first, and
+    # each boundary infostate at the position of the infostate that it represents.
     blocks = np.concatenate([block, block[parent[tops]], parts])
     order = np.lexsort((np.concatenate([np.arange(len(counts)), tops, np.full(len(parts), -1)]), blocks))
     sizes = np.concatenate([counts, np.ones(len(tops) + len(parts), np.int64)])[order]
@@ -180,15 +189,15 @@ def _lay_out(
         parent_sequence=frozen(parents[order], layouts.INDEX),
         uniform_policy=None if treeplexes.uniform_policy is None else frozen(uniform_policy, np.float64),
     )
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    return arrays, frozen(number, np.int64), frozen(places[: len(counts)], np.int64)
+    positions = np.empty(len(order), np.int64)
+    positions[order] = np.arange(len(order))
+    return arrays, frozen(number, np.int64), frozen(positions[: len(counts)], np.int64)
 
 
-def _lay_out_payoffs(
+def _partition_payoffs(
     payoffs: layouts.PayoffArrays, block: np.ndarray, row: np.ndarray, number: np.ndarray, num_blocks: int
 ) -> layouts.PayoffArrays:
-    """The payoffs with blocks as players, from the block and the row of each entry."""
+    """The payoffs with blocks as players, given the block and the row of each entry."""
     order = np.argsort(block, kind="stable")
     block, row = block[order], row[order]
     is_start = np.ones(len(order), bool)

@@ -1,29 +1,30 @@
-"""A smaller game on which CFR plays the same: symmetry and forced moves removed without loss.
+"""Symmetry reduction: a smaller game with the same CFR iterates, without forced moves and symmetric copies.
 
-CFR starts from uniform strategies, and gives equal values to all that a game does not tell apart: the suits of a deck, the
-corners of a board, the order of moves that come to the same. What is equal once stays equal, so that one of each kind is
-enough to iterate on. Two steps:
+CFR starts from uniform strategies, and computes equal values for objects that a symmetry of the game maps to each other: the
+suits of a deck, the corners of a board, transposed orders of moves. Symmetric strategies stay symmetric, so it suffices to
+iterate on one representative of each class. There are two steps:
 
-* *Forced moves.* The only action of an infostate is played whenever its player comes there. Its sequence has the reach of the
-  sequence before and becomes one with it.
-* *Color refinement.* The coarsest partition of sequences and infostates into colors such that infostates of one color follow
-  sequences of one color and have equally many sequences of each color; sequences of one color are followed by equally many
-  infostates of each color; and for sequences of one color the payoffs, summed over the opponents' sequences of each color,
-  are equal. Grohe, Kersting, Mladenov and Selman (2014, "Dimension reduction via colour refinement") do this for linear
-  programs. It finds the symmetries that somebody who knows the game would name, and others. In games of more than 1,000
-  sequences in which it would merge less than a hundredth of them, all are left as they are.
+* *Forced moves.* The only action of an infostate has probability 1. Its sequence has the reach of its parent sequence and is
+  merged with it.
+* *Color refinement.* This computes the coarsest partition of sequences and infostates into colors such that infostates of one
+  color follow sequences of one color and have the same number of sequences of each color; sequences of one color are followed
+  by the same number of infostates of each color; and for sequences of one color the payoffs, summed over the opponents'
+  sequences of each color, are equal. Grohe, Kersting, Mladenov and Selman (2014, "Dimension reduction via colour refinement")
+  apply it to linear programs. It finds the symmetries known from the rules of a game, and others. If a game has more than
+  1,000 sequences and color refinement would remove less than 1 % of them, it is not applied.
 
-A color is one sequence of the reduced game. Where several actions of an infostate have one color it means to play one of them
-at random. Such a sequence is as likely as they are together; so for regret matching its regret must weigh as much as theirs
-together, and the uniform policy is not the same for all: see `TreeplexArrays.uniform_policy`. Payoffs, counterfactual values
-and regrets are sums over all infostates merged into one, which regret matching, being scale-free, does not notice.
+A color is one sequence of the reduced game. If several actions of an infostate have one color, the reduced sequence represents
+playing one of them uniformly at random. Its probability is the sum of theirs, so in regret matching its regret must have the
+weight of all of them together, and the uniform policy is not uniform over reduced actions: see
+`TreeplexArrays.uniform_policy`. Payoffs, counterfactual values and regrets are sums over all infostates merged into one, which
+has no effect on regret matching, because it is scale-free.
 
-How colors are found. Were all sequences of a color played equally often, those of one color would have equal gradients. So
-a round gives every color a random reach, computes the gradients by the kernel that CFR uses, and splits what differs by more
-than rounding; then hashes of the whole tree above and below every infostate split what the players' trees tell apart. The
-partition is reached when a round, with numbers of its own, splits nothing: had it merged two sequences wrongly, their gradients
-would agree by a chance of some 2^-40. Two to four rounds have done wherever it was tried; each goes through the payoffs twice
-and sorts the sequences twice.
+Colors are computed as follows. If all sequences of a color have equal reach, all sequences of a correct color have equal
+gradients. So a round assigns a random reach to every color, computes the gradients by the kernel that CFR uses, and splits
+colors whose gradients differ by more than rounding. Then hashes of the tree above and below every infostate split colors that
+differ in the treeplexes. The refinement ends when a round, with new random numbers, splits no color. If two sequences were
+merged incorrectly, their gradients would agree with a probability of about 2^-40. Two to four rounds were sufficient in all
+games tested; a round makes two passes over the payoffs and sorts the sequences twice.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -46,27 +47,29 @@ from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import symmetry as symmetry_kernels
 
-# Gradients that differ by less, relative to the magnitudes summed in them, are equal.
+# Gradients are equal if they differ by less, relative to the sum of the magnitudes of their terms.
 _ROUNDING = 2.0**-40
-# In games of more sequences than this, merging is given up if the colors are more than this share of them: `uniform_policy`
-# make an iteration a tenth slower.
+# In games with more sequences than this, nothing is merged if the number of colors exceeds this fraction of the sequences:
+# `uniform_policy` makes an iteration a tenth slower, which a small reduction does not compensate.
 _MANY_SEQUENCES = 1_000
-_MOST_COLORS = 0.99
+_MAX_COLORS = 0.99
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Reduction(Immutable):
-    """What kernels iterate on instead of a game; read-only. S and J are the game's numbers, S' and J' those of the reduction.
+    """A reduced game, on which kernels iterate instead of the game; read-only.
+
+    S and J are the numbers of sequences and infostates of the game, S' and J' those of the reduced game.
 
     Attributes:
-      game: the whole game.
+      game: the original game.
       treeplex_arrays, payoff_arrays: the reduced game.
-      sequence_class: int32 (S,), the sequence of the reduced game that each sequence is part of.
-      copies: float64 (S',), how many actions of an infostate a reduced sequence stands for.
-      choices: float64 (S',), the product of `copies` on the path to and with each reduced sequence.
-      regret_scale: float64 (S',), how many times the regret of each member the regret of a reduced sequence is.
-      forced: bool (S,), the sequences that are the only ones of their infostates.
-      num_payoffs: payoffs of the reduced game, counted as in `SequenceFormGame.payoffs`.
+      sequence_class: int32 (S,), the reduced sequence that represents each sequence.
+      copies: float64 (S',), the number of actions of an infostate that a reduced sequence represents.
+      choices: float64 (S',), the product of `copies` over the reduced sequences on the path to each one, itself included.
+      regret_scale: float64 (S',), the ratio of the regret of a reduced sequence to the regret of each of its members.
+      forced: bool (S,), whether each sequence is the only one of its infostate.
+      num_payoffs: the number of payoffs of the reduced game, counted as in `SequenceFormGame.payoffs`.
     """
 
     game: SequenceFormGame
@@ -99,12 +102,12 @@ class Reduction(Immutable):
 
     @property
     def has_symmetry(self) -> bool:
-        """Whether actions of one infostate, or infostates, were merged, rather than forced moves removed only."""
+        """Whether actions or infostates were merged; false if only forced moves were removed."""
         return bool(self.num_sequences < np.count_nonzero(~self.forced))
 
     @functools.cached_property
     def tie_tolerance(self) -> np.ndarray:
-        """The regret that rounding may leave, float64 (S',), see `SequenceFormGame.tie_tolerance`."""
+        """float64 (S',), bound below which a regret is treated as rounding error, see `SequenceFormGame.tie_tolerance`."""
         of_members = self.game.tie_tolerance[~self.forced]
         sums = np.bincount(self.sequence_class[~self.forced], of_members, self.num_sequences)
         members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
@@ -112,11 +115,11 @@ class Reduction(Immutable):
 
     @property
     def infostate_copies(self) -> np.ndarray:
-        """How many infostates each reduced one stands for, float64 (J',), if no actions were merged."""
+        """float64 (J',), the number of infostates that each reduced one represents; valid if no actions were merged."""
         return self.regret_scale[self.treeplex_arrays.sequence_start[:-1]]
 
     def merged_infostates(self, player: int) -> list[tuple[str, ...]]:
-        """The player's infostates that have become one, by their information-state strings; not those that stand alone."""
+        """The information-state strings of the player's merged infostates, one tuple per class of two or more."""
         treeplex, own = self.game.treeplexes[player], self.game.player_slices[player]
         first = treeplex.sequence_start[:-1]
         reduced = np.searchsorted(self.treeplex_arrays.sequence_start, self.sequence_class[own][first], side="right")
@@ -127,20 +130,20 @@ class Reduction(Immutable):
         return [tuple(keys) for keys in members.values() if len(keys) > 1]
 
     def policy(self, policy: np.ndarray) -> np.ndarray:
-        """A behavioral policy of the game, float64 (S,), from one of the reduced game."""
+        """float64 (S,), the behavioral policy of the game that corresponds to one of the reduced game."""
         return np.where(self.forced, 1.0, (policy / self.copies)[self.sequence_class])
 
     def sequence_form(self, reach: np.ndarray) -> np.ndarray:
-        """A sequence-form strategy of the game, or a sum of several, float64 (S,), from one of the reduced game."""
+        """float64 (S,), the sequence-form strategy of the game that corresponds to one of the reduced game; sums likewise."""
         return (reach / self.choices)[self.sequence_class]
 
     def regrets(self, regrets: np.ndarray) -> np.ndarray:
-        """Regrets in the game, float64 (S,), in game units, from those in the reduced game."""
+        """float64 (S,), the regrets in the game, in game units, that correspond to those in the reduced game."""
         return np.where(self.forced, 0.0, (regrets / self.regret_scale)[self.sequence_class])
 
 
 class _Form(NamedTuple):
-    """A game or what has become of it: treeplexes, and payoffs as in `SequenceFormGame`, of commonly numbered sequences."""
+    """A game at some step of the reduction: treeplexes, and payoffs as in `SequenceFormGame`, with common sequence numbers."""
 
     treeplexes: layouts.TreeplexArrays
     payoff_sequences: np.ndarray
@@ -151,11 +154,11 @@ class _Form(NamedTuple):
 
 
 def reduce_game(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
-    """The game without forced moves and symmetry, computed once and kept with the game.
+    """The reduction of a game, computed once and stored with the game.
 
     Args:
       game: the game.
-      merge_actions: whether equal actions of one infostate may become one.
+      merge_actions: whether equivalent actions of one infostate may be merged.
     """
     return game.derived(_reduce if merge_actions else _reduce_infostates)
 
@@ -175,7 +178,7 @@ def _reduce(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
     for player in range(game.num_players):
         passes.sequence_form(treeplexes, player, copies, choices)
     if reduced is not free:
-        # A sequence that means to pick one of several is that many times as likely as each: payoffs are per choice.
+        # The reach of a reduced sequence is the sum of those of its `choices` members, so its payoff is their mean.
         reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
         payoff_arrays = reduced.payoff_arrays()
     regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.uniform_policy is None else treeplexes.uniform_policy)
@@ -196,21 +199,29 @@ def _reduce(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
 
 
 def _without_forced_moves(treeplexes: layouts.TreeplexArrays) -> tuple[np.ndarray, np.ndarray]:
-    """The infostates with a choice, and the roots; and for each sequence one of theirs that has the same reach, int64 (S,)."""
-    kept = np.diff(treeplexes.sequence_start) > 1
-    kept[treeplexes.player_block[:-1]] = True
+    """Removes forced moves.
+
+    Returns:
+      The roots and the infostates with several actions; int64 (S,), a sequence of one of these with the same reach as each
+      sequence.
+    """
+    retained = np.diff(treeplexes.sequence_start) > 1
+    retained[treeplexes.player_block[:-1]] = True
     representative = np.empty(treeplexes.sequence_start[-1], np.int64)
     symmetry_kernels.collapse_forced_moves(treeplexes, representative)
-    return np.flatnonzero(kept), representative
+    return np.flatnonzero(retained), representative
 
 
 def _refine(
     treeplexes: layouts.TreeplexArrays, payoffs: layouts.PayoffArrays, merge_actions: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The first infostate of each color, ascending; and the colors of sequences, int64 (S,).
+    """Color refinement.
 
-    Without `merge_actions` the refinement starts from the positions of actions at their infostates, so that no two actions of
-    one infostate have one color.
+    Without `merge_actions`, the initial colors are the positions of the actions at their infostates, so that no two actions of
+    one infostate have the same color.
+
+    Returns:
+      The first infostate of each color, ascending; int64 (S,), the colors of the sequences.
     """
     magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
@@ -226,10 +237,10 @@ def _refine(
             passes.payoff_gradient(treeplexes, payoffs, player, reach, gradient)
             passes.payoff_gradient(treeplexes, magnitudes, player, reach, magnitude)
         labels = _label_runs(color, gradient, _ROUNDING * magnitude)
-        with np.errstate(over="ignore"):  # hashes wrap around, which NumPy reports where Numba is turned off
+        with np.errstate(over="ignore"):  # hashes overflow by design; NumPy warns about it if Numba is disabled
             symmetry_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
         hashes, color = np.unique(sequences, return_inverse=True)
-        if num_sequences > _MANY_SEQUENCES and len(hashes) > _MOST_COLORS * num_sequences:
+        if num_sequences > _MANY_SEQUENCES and len(hashes) > _MAX_COLORS * num_sequences:
             return np.arange(num_infostates), np.arange(num_sequences)
         if len(hashes) in (num_colors, num_sequences):
             return np.sort(np.unique(infostates, return_index=True)[1]), color
@@ -237,34 +248,35 @@ def _refine(
 
 
 def _positions(treeplexes: layouts.TreeplexArrays) -> np.ndarray:
-    """The position of each sequence among those of its infostate, int64 (S,)."""
+    """int64 (S,), the position of each sequence among those of its infostate."""
     counts = np.diff(treeplexes.sequence_start)
     return np.arange(treeplexes.sequence_start[-1]) - np.repeat(treeplexes.sequence_start[:-1], counts).astype(np.int64)
 
 
 def _label_runs(color: np.ndarray, values: np.ndarray, tolerance: np.ndarray) -> np.ndarray:
-    """Numbers that are equal where colors are, and values within their tolerance, uint64 (S,)."""
+    """uint64 (S,), labels that are equal if the colors are equal and the values are equal up to the tolerance."""
     order = np.lexsort((values, color))
-    apart = np.diff(values[order]) > np.maximum(tolerance[order[1:]], tolerance[order[:-1]])
+    differs = np.diff(values[order]) > np.maximum(tolerance[order[1:]], tolerance[order[:-1]])
     labels = np.zeros(len(order), np.uint64)
-    labels[order[1:]] = np.cumsum(apart | (np.diff(color[order]) != 0))
+    labels[order[1:]] = np.cumsum(differs | (np.diff(color[order]) != 0))
     return labels
 
 
 def _merge(form: _Form, infostates: np.ndarray, color: np.ndarray) -> tuple[_Form, np.ndarray, np.ndarray]:
-    """The form that has `infostates` only, one of each kind, ascending, and one sequence for each color.
+    """Restricts a form to `infostates`, one per color and ascending, and to one sequence per color.
 
     Returns:
-      The form; the new number of each sequence, int64 (S,); how many of its infostate each new one is, float64 (S',).
+      The form; int64 (S,), the new number of each sequence; float64 (S',), the number of sequences of an infostate that each
+      new one represents.
     """
     treeplexes = form.treeplexes
     if len(np.unique(color)) == len(color):
         return form, np.arange(len(color)), np.ones(len(color))
     counts = np.diff(treeplexes.sequence_start)
-    kept = np.zeros(len(counts), bool)
-    kept[infostates] = True
+    retained = np.zeros(len(counts), bool)
+    retained[infostates] = True
     infostate_of = np.repeat(np.arange(len(infostates)), counts[infostates])
-    colors, first, copies = np.unique(color[np.repeat(kept, counts)], return_index=True, return_counts=True)
+    colors, first, copies = np.unique(color[np.repeat(retained, counts)], return_index=True, return_counts=True)
     order = np.argsort(first)
     infostate_of, copies = infostate_of[first[order]], copies[order].astype(np.float64)
     number = np.empty(color.max() + 1, np.int64)

@@ -1,8 +1,8 @@
-"""Threads that run one piece of compiled code together.
+"""Teams of threads that execute compiled code concurrently.
 
-A team lives for one call into compiled code. Its threads are made, meet at a barrier inside that code as often as it says, and
-end. A call takes tenths of a second; making threads takes tenths of a millisecond. Nothing is left that a fork, another team at
-the same time or the end of the program could disturb. Numba's own threads are not used.
+A team exists for one call into compiled code: its threads are started, synchronize at a barrier in that code, and end. A call
+takes tenths of a second; starting the threads takes tenths of a millisecond. No thread remains after the call, so forks,
+concurrent teams and the end of the program are safe. Numba's own threads are not used.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _free_lock.argtypes, _free_lock.restype = (ctypes.c_void_p,), None
 
 
 class Barrier:
-    """A barrier for compiled code, see `barrier_kernels`.
+    """A barrier for compiled code, see `kernels.barrier`.
 
     Attributes:
-      values: int64, what kernels take.
+      values: int64, the array that kernels take.
     """
 
     def __init__(self, num_members: int):
@@ -40,10 +40,10 @@ class Barrier:
         for member in range(num_members):
             lock = _allocate_lock()
             if not lock:
-                raise MemoryError("no lock for a thread could be made")
+                raise MemoryError("could not allocate a lock for a thread")
             self._locks.append(lock)
             _acquire_lock(lock, 1)
-            self.values[barrier_kernels.place_of_lock(member)] = lock
+            self.values[barrier_kernels.lock_position(member)] = lock
 
     def __del__(self) -> None:
         for lock in self._locks:
@@ -51,17 +51,16 @@ class Barrier:
 
 
 def run_together(num_members: int, work: Callable[[int, np.ndarray], None]) -> None:
-    """Calls `work(member, barrier)` in so many threads at the same time and waits for all of them.
+    """Calls `work(member, barrier)` in `num_members` concurrent threads and waits for all of them.
 
-    An interrupt meanwhile is raised when all are done.
+    An interrupt is raised after all threads have finished.
 
     Args:
-      num_members: how many threads.
-      work: calls compiled code that does not raise, once it has started, and is compiled already; `barrier` is int64, see
-        `barrier_kernels`.
+      num_members: number of threads.
+      work: calls compiled code that is already compiled and does not raise; `barrier` is int64, see `kernels.barrier`.
 
     Raises:
-      RuntimeError: the system has no more threads; `work` was not called.
+      RuntimeError: the system cannot start the threads; `work` was not called.
     """
     barrier, start, cores = Barrier(num_members), threading.Barrier(num_members), _Cores()
 
@@ -75,7 +74,7 @@ def run_together(num_members: int, work: Callable[[int, np.ndarray], None]) -> N
         members = [executor.submit(run_member, member) for member in range(num_members)]
         _wait_for_all(members)
     except BaseException:
-        start.abort()  # those that wait for others that will not come
+        start.abort()  # ends the threads that wait for threads that were not started
         raise
     finally:
         executor.shutdown()
@@ -88,17 +87,17 @@ def _wait_for_all(members: Sequence[concurrent.futures.Future[None]]) -> None:
     while not all(member.done() for member in members):
         try:
             concurrent.futures.wait(members)
-        except BaseException as error:  # of a signal handler
+        except BaseException as error:  # raised by a signal handler, such as KeyboardInterrupt
             interrupt = error
     if interrupt is not None:
         raise interrupt
 
 
 class _Cores:
-    """Gives each thread of a team a core of its own for as long as it lives, where the system tells cores apart (Linux).
+    """Binds each thread of a team to a different core, on systems that support it (Linux).
 
-    Each keeps the core where the system put it, unless another has that; then it takes some other one. Left to itself, Linux
-    often has two threads that wait for each other take turns on one core while another core is idle.
+    A thread keeps its current core unless another thread of the team has it; then it is bound to a random free core. Without
+    binding, Linux often runs two threads that wait for each other on the same core while another core is idle.
     """
 
     def __init__(self) -> None:
@@ -106,7 +105,7 @@ class _Cores:
         self._free = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
     def claim(self) -> None:
-        """Binds the calling thread to a core, if one is left."""
+        """Binds the calling thread to a free core, if there is one."""
         with self._lock, contextlib.suppress(AttributeError, OSError):
             if self._free:
                 here = ctypes.CDLL(None).sched_getcpu()
