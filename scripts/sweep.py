@@ -1,14 +1,14 @@
-"""Sends every game that OpenSpiel registers through this package, and tables what becomes of each.
+"""Runs every game that OpenSpiel registers with this package, and tabulates the outcomes.
 
-    python scripts/sweep.py                          prints rows as they come
+    python scripts/sweep.py                          prints the rows
     python scripts/sweep.py --output=docs/games.md   and writes them as a page
 
-A game is taken with its default parameters or, where these make it too large or it needs an argument, with those in `SMALL`;
-simultaneous games are converted. The native CFR+ solver gets it first; where that refuses because of imperfect recall, the
-drop-in one. NashConv of a smaller game is compared with what OpenSpiel finds for the exported policy.
+Each game has its default parameters or, if these make it too large or are incomplete, those in `SMALL`; simultaneous games are
+converted. It is solved by the native CFR+ solver or, if that refuses imperfect recall, by the drop-in one. For smaller games
+NashConv is compared with OpenSpiel's NashConv of the exported policy.
 
-Each game has a process of its own with limited time and memory, so whatever it does ends as a row. `ValueError` and
-`pyspiel.SpielError` are answers; any other exception, a crash, a hang or a wrong NashConv makes the exit code 1.
+Each game is run in a separate process with limited time and memory, so every outcome is a row. `ValueError` and
+`pyspiel.SpielError` are valid outcomes; any other exception, a crash, a timeout or a wrong NashConv sets the exit code to 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ flags.DEFINE_string("output", None, "Write the rows to this file as a markdown p
 flags.DEFINE_float("time_limit", 60, "Seconds for each game.", lower_bound=0)
 flags.DEFINE_integer("max_histories", 600_000, "A game with more histories is too large.", lower_bound=1)
 
-# Games with parameters that make them small, or that they need.
+# Parameters that make games small, or that are required.
 SMALL = {
     "add_noise": "add_noise(epsilon=0.1,seed=1,game=kuhn_poker())",
     "bargaining": "bargaining(max_turns=2,max_num_instances=3)",
@@ -97,7 +97,7 @@ SMALL = {
     "zerosum": "zerosum(game=sheriff(num_rounds=1))",
 }
 
-# The files that `SMALL` names. Uniform play is no equilibrium of either.
+# The files in `SMALL`. Uniform play is not an equilibrium of either game.
 SAMPLE_FILES = {
     "sample.efg": """EFG 2 R "pennies" { "even" "odd" }
 ""
@@ -115,10 +115,10 @@ t "" 4 "" { 1 -1 }
 """,
 }
 
-# Games that need much time or memory for each history, as all Python games do, are given up earlier.
+# Games that need much time or memory per history have a lower limit, as all Python games have.
 HEAVY = {"2048", "bridge", "chess", "colored_trails", "crazyhouse", "cursor_go", "kriegspiel", "morpion_solitaire", "shogi"}
 MAX_HISTORIES_OF_HEAVY = 10_000
-# OpenSpiel's own TabularPolicy(game) crashes here, hence also the export.
+# OpenSpiel's own TabularPolicy(game) crashes for these games, and so does the export.
 NOT_EXPORTED = {"chat_game"}
 
 MEMORY_LIMIT = 6 * 2**30
@@ -131,11 +131,11 @@ FAILURES = ("crashed", "hung", "wrong")
 
 @dataclasses.dataclass
 class Row:
-    """What became of a game; what does not apply is a dash."""
+    """The outcome for a game; cells that do not apply are dashes."""
 
     game: str
     outcome: str
-    door: str = "-"
+    solver: str = "-"
     histories: str = "-"
     infostates: str = "-"
     iterations: str = "-"
@@ -143,22 +143,22 @@ class Row:
     remark: str = ""
 
     def cells(self) -> list[str]:
-        """The columns, as `HEADER` names them."""
+        """The cells in the order of `HEADER`."""
         return list(dataclasses.astuple(self))
 
     def add_remark(self, remark: str) -> None:
-        """Appends one."""
-        self.remark += "; " * bool(self.remark) + remark
+        """Appends a remark."""
+        self.remark = f"{self.remark}; {remark}" if self.remark else remark
 
 
-HEADER = ["game", "outcome", "door", "histories", "infostates", "iterations", "NashConv", "remark"]
+HEADER = ["game", "outcome", "solver", "histories", "infostates", "iterations", "NashConv", "remark"]
 
 
-# In the process of one game.
+# Functions that run in the process of one game.
 
 
 def answer(sender: multiprocessing.connection.Connection, folder: str, text: str, max_histories: int) -> None:
-    """Tries a game and sends its row."""
+    """Runs a game and sends its row."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with open(os.devnull, "w") as devnull:
@@ -181,7 +181,7 @@ def answer(sender: multiprocessing.connection.Connection, folder: str, text: str
 
 
 def try_game(row: Row, max_histories: int) -> None:
-    """Loads, walks and solves one game, and completes its row."""
+    """Loads, walks and solves a game, and fills its row."""
     game = pyspiel.load_game(row.game)
     if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         row.add_remark("turn-based form")
@@ -199,8 +199,8 @@ def try_game(row: Row, max_histories: int) -> None:
 
 
 def solve_natively(row: Row, game: spiel_cfrplus.SequenceFormGame, iterations: int) -> None:
-    """Solves and exports."""
-    row.door = "native"
+    """Solves a game with the native solver and exports its policy."""
+    row.solver = "native"
     solver = spiel_cfrplus.CFRPlusSolver(game)
     solver.run(iterations)
     row.nash_conv = f"{solver.nash_conv():.1e}"
@@ -216,7 +216,7 @@ def solve_natively(row: Row, game: spiel_cfrplus.SequenceFormGame, iterations: i
 
 
 def confirm(row: Row, solver: spiel_cfrplus.Solver) -> None:
-    """Compares NashConv with OpenSpiel's of the same policy."""
+    """Compares NashConv with OpenSpiel's NashConv of the same policy."""
     tree, ours = solver.game.tree, solver.nash_conv()
     try:
         policy = solver.average_profile().to_pyspiel_policy()
@@ -230,8 +230,8 @@ def confirm(row: Row, solver: spiel_cfrplus.Solver) -> None:
 
 
 def solve_with_drop_in(row: Row, game: pyspiel.Game, iterations: int) -> None:
-    """The same for a game with imperfect recall, which only OpenSpiel evaluates."""
-    row.door = "drop-in"
+    """Solves a game with imperfect recall with the drop-in solver; OpenSpiel evaluates the policy."""
+    row.solver = "drop-in"
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         solver = cfr.CFRPlusSolver(game)
     solver.run(iterations)
@@ -243,22 +243,22 @@ def solve_with_drop_in(row: Row, game: pyspiel.Game, iterations: int) -> None:
 
 
 def brief(error: Exception) -> str:
-    """Type and first clause of an error, without the game and history that it begins with."""
+    """The type and the first clause of an error, without the game and history at the start of the message."""
     text = re.sub(r"^\S+/(?=\S+\.(cc|h):\d+)", "", str(error))
     text = re.sub(r"^[a-z_\d]+\(.*?\)+(, history \[.*?\])?:? ", "", text, flags=re.DOTALL)
     clause = re.split(r"[;\n]|[.,:] ", text, maxsplit=1)[0]
     return f"{type(error).__name__}: {textwrap.shorten(clause, 120)}"
 
 
-# In the process that was started.
+# Functions that run in the main process.
 
 
 def try_apart(folder: str, name: str) -> Row:
-    """The row of the game with this short name, from a process of its own."""
+    """Runs the game with this short name in a separate process and returns its row."""
     text = SMALL.get(name, name)
     heavy = name in HEAVY or name.startswith("python_")
     max_histories = min(FLAGS.max_histories, MAX_HISTORIES_OF_HEAVY) if heavy else FLAGS.max_histories
-    processes = multiprocessing.get_context("fork")  # the imports are done already
+    processes = multiprocessing.get_context("fork")  # so that the process does not import the modules again
     receiver, sender = processes.Pipe(duplex=False)
     process = processes.Process(target=answer, args=(sender, folder, text, max_histories))
     process.start()
@@ -282,9 +282,10 @@ def page(rows: list[Row]) -> str:
     summary = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (*ANSWERS, *FAILURES) if counts[outcome])
     escaped = [[cell.replace("|", "\\|") for cell in row.cells()] for row in rows]
     table = "".join(f"| `{game}` | {' | '.join(others)} |\n" for game, *others in escaped)
-    return f"""# What becomes of OpenSpiel's games
+    return f"""# Coverage of OpenSpiel's games
 
-Made with open_spiel {importlib.metadata.version("open_spiel")} by
+This page shows, for each game that OpenSpiel registers, whether this package solves it. Generated with open_spiel \
+{importlib.metadata.version("open_spiel")} by
 
 ```bash
 {shlex.join(["python", "scripts/sweep.py", *sys.argv[1:]])}
@@ -292,16 +293,17 @@ Made with open_spiel {importlib.metadata.version("open_spiel")} by
 
 {len(rows)} games: {summary}.
 
-* *solved*: by CFR+ through one of two doors, the *native* solver or, for games with imperfect recall, the *drop-in* one.
-  NashConv is that of the average policy, in game units; it need not vanish unless two players play for a constant sum.
-  OpenSpiel finds the same for the exported policy in every native row with at most {LARGE} histories that says nothing else.
-* *too large*: the error tells that there are more histories than the limit.
+* *solved*: by CFR+, with the *native* solver or, for games with imperfect recall, with the *drop-in* solver (column *solver*).
+  NashConv is for the average policy, in game units; it may not converge to 0 except in two-player constant-sum games. For
+  every native row with at most {LARGE} histories and without a remark to the contrary, OpenSpiel computes the same NashConv
+  for the exported policy.
+* *too large*: the game has more histories than the limit.
 * *refused*: the remark is the error.
-* Some of OpenSpiel's games do not check their parameters: `connect_four(rows=0)` ends the interpreter, `hex(board_size=100000)`
-  asks for 10 billion cells. The command line first tries every game in a forked process with at most 2 GB, and refuses it if
-  that process ends. It makes a few random moves only, so a fault deeper in the game is not found; the
-  Python functions make no such trial, nor does Windows. Copies of the states of `morpion_solitaire` are broken in
-  OpenSpiel 2.0.2: it is mostly refused with one line, but may end the interpreter.
+* Some OpenSpiel games do not check their parameters: `connect_four(rows=0)` crashes the interpreter, `hex(board_size=100000)`
+  allocates 10 billion cells. The command line first tries every game in a forked process with at most 2 GB, and refuses it if
+  that process crashes. The trial makes a few random moves only, so it does not detect a fault deeper in the game. The Python
+  functions make no such trial, and neither does the command line on Windows. Copies of the states of `morpion_solitaire` are
+  broken in OpenSpiel 2.0.2: in most cases it is refused with a one-line error, but it may crash the interpreter.
 
 | {" | ".join(HEADER)} |
 |{"---|" * len(HEADER)}
@@ -309,7 +311,7 @@ Made with open_spiel {importlib.metadata.version("open_spiel")} by
 
 
 def sweep(names: list[str]) -> list[Row]:
-    """Tries the games and prints their rows."""
+    """Runs the games and prints their rows."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for file, text in SAMPLE_FILES.items():
@@ -321,7 +323,7 @@ def sweep(names: list[str]) -> list[Row]:
 
 
 def main(arguments: list[str]) -> None:
-    """Is called by absl with flags parsed."""
+    """Called by absl after it has parsed the flags."""
     known = pyspiel.registered_names()
     names = FLAGS.games or known
     if unknown := sorted({*names, *arguments[1:]} - set(known)) or arguments[1:]:
