@@ -1,11 +1,11 @@
-"""Seconds from the start of a fresh process until it is of use; medians.
+"""Start-up times of fresh processes in seconds; medians.
 
-* Imports: what `import spiel_cfrplus` adds to `import pyspiel`, what it adds with the first use of a name in it, which imports
-  the rest, and what Numba alone would add.
-* `python scripts/run.py --game=kuhn_poker` until it prints its first row and until it ends: with an empty cache of kernels, so
-  that they are compiled first, and again with what is then in that cache.
+* Imports: the time that `import spiel_cfrplus` adds to `import pyspiel`; the time that it adds together with the first use of a
+  name in it, which imports the other modules; and the time that Numba alone adds.
+* `python scripts/run.py --game=kuhn_poker`, until it prints its first row and until it ends: with an empty kernel cache, so
+  that kernels are compiled first, and again with the cache that the first run has filled.
 
-Python may keep bytecode, as for an installed package, and an unmeasured start makes it.
+Python's bytecode cache is used, as for an installed package; a run before the measurements fills it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ REQUIRED_SECONDS = {
 
 
 def lines_of(*arguments: str, **environment: str) -> Iterator[str]:
-    """What a fresh Python prints, line by line as it comes."""
+    """Yields the lines that a fresh Python process prints."""
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
     command = [sys.executable, *arguments]
     with subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -44,12 +44,12 @@ def lines_of(*arguments: str, **environment: str) -> Iterator[str]:
 
 
 def seconds_of_script(script: str) -> float:
-    """How long a process takes that runs `script`."""
+    """Seconds that a process takes to run `script`."""
     return seconds_of(list, lines_of("-c", script))
 
 
 def seconds_of_command(cache: str) -> list[float]:
-    """Seconds to the first row and to the end, with the folder `cache` for compiled kernels."""
+    """Seconds to the first row and to the end, with `cache` as the directory of compiled kernels."""
     started = time.perf_counter()
     lines = lines_of(*COMMAND, SPIEL_CFRPLUS_CACHE_DIR=cache)
     first_row = next(time.perf_counter() - started for line in lines if line.split()[:1] == ["1"])
@@ -58,7 +58,7 @@ def seconds_of_command(cache: str) -> list[float]:
 
 
 def measure() -> list[float]:
-    """The times that `REQUIRED_SECONDS` names, once."""
+    """Measures the times of `REQUIRED_SECONDS` once."""
     alone = seconds_of_script("import pyspiel")
     imports = ("import spiel_cfrplus", "import spiel_cfrplus; spiel_cfrplus.CFRPlusSolver", "import numba")
     above = [seconds_of_script(f"import pyspiel; {more}") - alone for more in imports]

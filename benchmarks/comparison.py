@@ -1,26 +1,27 @@
-"""CFR+ of this package against OpenSpiel's and other public solvers: set-up, iterations per second, time to NashConv, memory.
+"""CFR+ of this package compared with other public solvers: set-up, iterations per second, time to NashConv, memory.
 
-Each solver has a process of its own for each game and purpose, on one core, and, if need be, with an interpreter of its own.
-Seconds are those that the processor spent on the process, all its threads, so that other work on the machine disturbs
-little; on an idle machine that is the wall time, which for the third row is in the JSON, too.
+Each solver runs in a separate process for each game and measurement, on one core and, if necessary, with its own interpreter.
+Times are processor times of all threads of the process, so that other load on the machine has little effect. On an idle machine
+they equal wall times; for the time to NashConv, the JSON output also contains wall times.
 
-* Set-up: from the game's string to a solver that has done its first iteration. What a package imports by itself comes before;
-  what it imports when first needed does not.
-* Iterations per second: the processes of all solvers take turns, a block of iterations each; the median block counts. Before,
-  each does `--settle` iterations, or as many as fit into half the limit.
-* Seconds to NashConv: from the start of a fresh process, hence with the interpreter, imports and set-up, to the first of the
-  iterations 1, 2, 5, 10, 20, 50, ... at which the solver finds its average policy that good. It evaluates its policy as its
-  package does, in C++ where OpenSpiel offers the choice, and the time that takes counts.
-* Peak memory: the most resident memory of that process.
+* Set-up: from the string of the game to a solver that has done its first iteration. Modules that a package imports at its
+  import are imported before; modules that it imports on first use are included.
+* Iterations per second: the processes of all solvers run in turns, a block of iterations each; the result is the median block.
+  Before, each solver runs `--settle` iterations, or as many as fit into half the limit.
+* Seconds to NashConv: from the start of a fresh process, including the interpreter, imports and set-up, to the first of the
+  iterations 1, 2, 5, 10, 20, 50, ... at which the average policy has this NashConv. Each solver evaluates its policy with its
+  own package, in C++ if OpenSpiel offers the choice, and the time includes these evaluations.
+* Peak memory: the peak resident memory of that process.
 
 All averages have linear weights. OpenSpiel's solvers and noregret average the strategies 0 to t-1 of both players, this package
-those that the CFR+ paper says, LiteEFG 1 to t of both; so the iterations at which a NashConv is reached differ a little.
+those defined in the CFR+ paper, LiteEFG 1 to t of both; so the iterations at which a NashConv is reached differ slightly.
 
-After its timed iterations each solver exports its average policy. "check" is how far its NashConv, computed by this package or,
-if the policy is this package's, by OpenSpiel, is from what the solver says. The time for that counts nowhere.
+After its timed iterations each solver exports its average policy. "check" is the difference between the NashConv that the
+solver computes and the NashConv that this package or, for a policy of this package, OpenSpiel computes. Its time is not
+included.
 
-Files on disk are warm: each solver has run on kuhn_poker before, with its compiled kernels on disk. LiteEFG's
-files of games, of which it could reuse those that it has seen before, are not kept.
+Caches on disk are warm: each solver has run on kuhn_poker before, so compiled kernels are on disk. LiteEFG's files of games,
+which it can reuse, are not kept.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ BASELINE = "openspiel_cpp"
 STEPS = ("convergence", "speed")
 TARGETS = (1e-2, 1e-3, 1e-4)
 
-# By name: what pyspiel.load_game takes, and how many times faster than the fastest other solver we hold ourselves to be.
+# By name: the argument of pyspiel.load_game, and the target speed-up over the fastest other solver.
 GAMES: dict[str, tuple[str, float | None]] = {
     "kuhn": ("kuhn_poker", 20),
     "dark_hex_2x2": ("dark_hex(board_size=2,gameversion=adh)", 20),
@@ -70,11 +71,11 @@ GAMES: dict[str, tuple[str, float | None]] = {
 
 
 class NoAnswerError(Exception):
-    """A solver's process says that it cannot, has died, or takes too long."""
+    """The process of a solver reports an error, has ended, or has exceeded the limit."""
 
 
 class Process:
-    """`contenders.py` at work on a game; killed when left."""
+    """A process of `contenders.py` for a game; killed at the end of the `with`."""
 
     def __init__(self, python: str, *arguments: str):
         self.start = time.perf_counter()
@@ -90,14 +91,14 @@ class Process:
         self.process.communicate()
 
     def seconds(self) -> float:
-        """Since the start."""
+        """Seconds since the start."""
         return time.perf_counter() - self.start
 
     def answer(self, limit: float) -> dict[str, Any]:
-        """The next line that it prints.
+        """The next line that the process prints.
 
         Raises:
-          NoAnswerError: there is none within `limit` seconds, or it says why there is none.
+          NoAnswerError: there is none within `limit` seconds, or the line reports an error.
         """
         timer = threading.Timer(limit, self.process.kill)
         timer.start()
@@ -112,22 +113,22 @@ class Process:
         return result
 
     def tell(self, limit: float, **command: object) -> dict[str, Any]:
-        """Gives a command and returns the answer."""
+        """Sends a command and returns the answer."""
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(command) + "\n")
         return self.answer(limit)
 
 
 class Comparison:
-    """What was measured.
+    """The measurements.
 
     Attributes:
       pythons: the interpreter of each solver.
       settle: iterations before the timed ones.
       blocks: blocks of timed iterations of each solver.
-      limit: seconds that a process may take to be ready, and to be timed; and from its start to the smallest NashConv.
-      solvers: what each solver says of itself, or why it is absent.
-      games: for each game and solver, the measurements, or a note that says why there are none.
+      limit: the time limit, in seconds, for the set-up of a process, for its timing, and for reaching the smallest NashConv.
+      solvers: for each solver its versions, or the reason why it is absent.
+      games: for each game and solver, the measurements, or a note with the reason why there are none.
     """
 
     def __init__(self, pythons: Mapping[str, str], settle: int, blocks: int, limit: float):
@@ -139,23 +140,23 @@ class Comparison:
         self.games: dict[str, dict[str, dict[str, Any]]] = {}
 
     def _introduce(self, solver: str) -> dict[str, Any]:
-        """Version of solver and interpreter; has the solver's files read, and written where it caches any."""
+        """The versions of solver and interpreter; also fills the caches of the solver."""
         try:
             with tempfile.TemporaryDirectory() as folder, Process(self.pythons[solver], solver, "kuhn_poker") as process:
                 ready = process.answer(max(self.limit, 60))
                 process.tell(self.limit, export=str(pathlib.Path(folder) / "policy.json"))
         except (NoAnswerError, OSError) as error:
-            print(f"{solver} is left out: {error}", file=sys.stderr)
+            print(f"{solver} is omitted: {error}", file=sys.stderr)
             return {"absent": str(error)}
         return {key: ready[key] for key in ("version", "python")}
 
     @property
     def present(self) -> list[str]:
-        """The solvers that are there."""
-        return [solver for solver, words in self.solvers.items() if "absent" not in words]
+        """The solvers that are not absent."""
+        return [solver for solver, info in self.solvers.items() if "absent" not in info]
 
     def measure(self, name: str, game: str, steps: Sequence[str]) -> None:
-        """Adds a game: its "convergence", its "speed" or both."""
+        """Measures a game: "convergence", "speed" or both."""
         results: dict[str, dict[str, Any]] = {solver: {"seconds_to": {}} for solver in self.present}
         self.games[name] = results
         if "convergence" in steps:
@@ -170,13 +171,13 @@ class Comparison:
                 result["times_openspiel_cpp"] = results[BASELINE]["seconds_per_iteration"] / result["seconds_per_iteration"]
 
     def _converge(self, solver: str, game: str, result: dict[str, Any]) -> None:
-        """Time to NashConv, and memory."""
+        """Measures the time to NashConv and the peak memory."""
         result |= {"seconds_to": {}, "wall_seconds_to": {}, "iterations_to": {}}
         command = (solver, game, "--converge-to", str(min(TARGETS)))
         with noted(result), Process(self.pythons[solver], *command) as process:
             while len(result["seconds_to"]) < len(TARGETS):
                 row = process.answer(max(0, self.limit - process.seconds()))
-                if "iteration" not in row:  # It is ready.
+                if "iteration" not in row:  # the message that the set-up is done
                     continue
                 result["peak_megabytes"] = row["peak_megabytes"]
                 for target in TARGETS:
@@ -186,7 +187,7 @@ class Comparison:
                         result["iterations_to"][target] = row["iteration"]
 
     def _iterate(self, game: str, results: Mapping[str, dict[str, Any]]) -> None:
-        """Set-up, iterations per second, and the check."""
+        """Measures set-up and iterations per second, and checks the average policy."""
         with contextlib.ExitStack() as stack:
             processes: dict[str, Process] = {}
             for solver, result in results.items():
@@ -195,34 +196,35 @@ class Comparison:
                     result["setup_seconds"] = process.answer(self.limit)["setup_seconds"]
                     result["settled"] = process.tell(2 * self.limit, settle=[self.settle, self.limit])["iterations"]
                     processes[solver] = process
-            patience = 100 * self.limit  # They have shown how long an iteration takes.
-            repeat = {solver: lambda n, process=process: process.tell(patience, run=n) for solver, process in processes.items()}
-            for solver, seconds in seconds_per_repetition(repeat, blocks=self.blocks, limit=self.limit, measure=told).items():
+            long_limit = 100 * self.limit  # the number of iterations per block is chosen to take much less
+            run = {solver: lambda n, process=process: process.tell(long_limit, run=n) for solver, process in processes.items()}
+            times = seconds_per_repetition(run, blocks=self.blocks, limit=self.limit, measure=reported_seconds)
+            for solver, seconds in times.items():
                 results[solver]["seconds_per_iteration"] = seconds
             for solver, process in processes.items():
                 with noted(results[solver]):
                     results[solver]["check"] = self._check(solver, game, process)
 
     def _check(self, solver: str, game: str, process: Process) -> float:
-        """Difference between NashConv of the average policy as the solver says and as another says."""
+        """The difference between NashConv of the average policy as computed by the solver and by another package."""
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "policy.json")
-            said = process.tell(2 * self.limit, export=path)["nash_conv"]
+            own_nash_conv = process.tell(2 * self.limit, export=path)["nash_conv"]
             with Process(sys.executable, solver, game, "--check", path) as checker:
-                return abs(checker.answer(2 * self.limit)["checked"] - said)
+                return abs(checker.answer(2 * self.limit)["checked"] - own_nash_conv)
 
     def times_fastest_public(self, name: str, solver: str) -> float | None:
-        """Times as many iterations per second as the fastest solver that is not ours."""
+        """The ratio of iterations per second to those of the fastest solver of another package."""
         seconds = {key: result.get("seconds_per_iteration") for key, result in self.games[name].items()}
         public = [time for key, time in seconds.items() if time is not None and key not in OURS]
         return min(public) / seconds[solver] if public and seconds.get(solver) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, for programs."""
+        """All numbers, in a form that can be written as JSON."""
         return {"settle": self.settle, "blocks": self.blocks, "limit": self.limit, "solvers": self.solvers, "games": self.games}
 
     def as_markdown(self) -> str:
-        """Two tables, and a line for each solver."""
+        """The table of speeds, a table for each game, and the list of solvers."""
         parts = [self._speed_table(), *(self._game_table(name) for name in self.games), self._solver_list()]
         return "\n\n".join(parts)
 
@@ -250,22 +252,21 @@ class Comparison:
         return f"{name}:\n\n" + markdown_table(["solver", "set-up, s", "iterations/s", *targets, "peak MB", "check", ""], rows)
 
     def _solver_list(self) -> str:
-        lines = [
-            f"* {solver}: "
-            + (f"left out, {words['absent']}" if "absent" in words else "{version}, Python {python}".format(**words))
-            for solver, words in self.solvers.items()
-        ]
+        lines = []
+        for solver, info in self.solvers.items():
+            text = f"omitted, {info['absent']}" if "absent" in info else f"{info['version']}, Python {info['python']}"
+            lines.append(f"* {solver}: {text}")
         return "\n".join(lines)
 
 
-def told(repeat: Callable[[int], dict[str, Any]], n: int) -> float:
-    """The seconds that a process says n iterations took."""
+def reported_seconds(repeat: Callable[[int], dict[str, Any]], n: int) -> float:
+    """The seconds that a process reports for n iterations."""
     return repeat(n)["seconds"]
 
 
 @contextlib.contextmanager
 def noted(result: dict[str, Any]) -> Iterator[None]:
-    """Makes a missing answer a note in the result."""
+    """Stores the reason of a missing answer as a note in the result."""
     try:
         yield
     except NoAnswerError as error:
@@ -273,12 +274,12 @@ def noted(result: dict[str, Any]) -> Iterator[None]:
 
 
 def shown(number: float | None, text_format: str) -> str:
-    """The number, or a dash."""
+    """The formatted number, or a dash for None."""
     return "-" if number is None else text_format.format(number)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table, numbers to the right."""
+    """A Markdown table with all columns but the first aligned to the right."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -291,7 +292,7 @@ def main() -> None:
         nargs="+",
         type=lambda name: name if name in GAMES else game_string(name),
         default=list(GAMES),
-        help=f"names ({', '.join(GAMES)}) or strings for pyspiel",
+        help=f"names ({', '.join(GAMES)}) or strings for pyspiel.load_game",
     )
     parser.add_argument("--solvers", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS), help="default: all")
     parser.add_argument(
@@ -308,13 +309,13 @@ def main() -> None:
     parser.add_argument(
         "--limit", type=positive, default=120, help="seconds for each step of each process (default: %(default)s)"
     )
-    parser.add_argument("--json", metavar="FILE", help="write all numbers there, too; after each game")
+    parser.add_argument("--json", metavar="FILE", help="write all numbers to this file, after each game")
     args = parser.parse_args()
     pythons = dict.fromkeys(args.solvers, sys.executable)
     for pair in args.python:
         solver, separator, path = pair.partition("=")
         if not separator or solver not in CONTENDERS:
-            parser.error(f"expected SOLVER=PATH with a solver out of {', '.join(CONTENDERS)}, not {pair}")
+            parser.error(f"expected SOLVER=PATH with one of the solvers {', '.join(CONTENDERS)}, got {pair}")
         if solver in pythons:
             pythons[solver] = path
     comparison = Comparison(pythons, args.settle, args.blocks, args.limit)

@@ -1,11 +1,11 @@
-"""Time and memory it takes to compile liars_dice, against OpenSpiel's TabularPolicy of the same game alone.
+"""Time and memory to compile liars_dice, compared with OpenSpiel's TabularPolicy of the same game.
 
-Time: from the game to a solver that has done its first iteration, so that nothing is left to be made later; kernels
-were compiled before. Compiling and TabularPolicy take turns on one core; the median is printed.
+Time: from the game to a solver that has done its first iteration, which includes everything that is created on first use;
+kernels were compiled before. Compiling and TabularPolicy run in turns on one core; the median is printed.
 
-Memory: the peak of the resident memory of a fresh process that does it once, above what the process had used at most
+Memory: the peak of the resident memory of a fresh process that does it once, above the peak of the process
 
-* after its imports: this includes loading the compiled kernels from disk, where an earlier process has put them;
+* after its imports; the difference includes loading compiled kernels from disk, where an earlier process has stored them;
 * after its imports and the same work on kuhn_poker.
 """
 
@@ -27,7 +27,7 @@ REQUIRED_MEGABYTES = 150
 
 
 def compile_ours(game: pyspiel.Game) -> spiel_cfrplus.Solver:
-    """From the game to a solver that has done an iteration."""
+    """Compiles the game and runs one iteration."""
     solver = spiel_cfrplus.CFRPlusSolver(game)
     solver.run(1)
     return solver
@@ -37,29 +37,29 @@ CONTENDERS = {"ours": compile_ours, "TabularPolicy": openspiel_policy.TabularPol
 
 
 def peak_megabytes() -> float:
-    """The most resident memory that this process has had."""
+    """The peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def print_memory(name: str) -> None:
-    """In a fresh process: prints the peak above the imports and above the warm-up."""
+    """Runs in a fresh process: prints the peak above the imports and above the warm-up."""
     imports = peak_megabytes()
     CONTENDERS[name](pyspiel.load_game("kuhn_poker"))
     warm = peak_megabytes()
     result = CONTENDERS[name](pyspiel.load_game(GAME))
     peak = peak_megabytes()
-    del result  # The result must live until here.
+    del result  # keeps the result in memory until the peak is read
     print(peak - imports, peak - warm)
 
 
 def memory_in_fresh_process(name: str) -> list[float]:
-    """What `print_memory` prints."""
+    """The two numbers that `print_memory` prints in a fresh process."""
     command = [sys.executable, __file__, "--memory-of", name]
     return [float(number) for number in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()]
 
 
 def median_seconds(repetitions: int) -> dict[str, float]:
-    """Seconds of each contender; they take turns."""
+    """Median seconds of each contender, measured in turns."""
     game = pyspiel.load_game(GAME)
     times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
     for _ in range(repetitions):
@@ -79,8 +79,8 @@ def main() -> None:
         print_memory(args.memory_of)
         return
     use_one_core()
-    # Memory comes first, while this process is small: a new process inherits the peak of the one that starts it.
-    memory_in_fresh_process("ours")  # Fills the cache of kernels.
+    # Memory is measured first, while this process is small, because a new process inherits the peak of its parent.
+    memory_in_fresh_process("ours")  # fills the kernel cache
     memory = {name: memory_in_fresh_process(name) for name in CONTENDERS}
     compile_ours(pyspiel.load_game("kuhn_poker"))
     seconds = median_seconds(args.repetitions)

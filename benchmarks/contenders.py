@@ -1,11 +1,11 @@
 """The solvers that `comparison.py` compares, and the process that runs one of them on one game.
 
-Every contender runs CFR+ with alternating updates and linear weights on one thread, through the calls that its package
-documents. All compute in double precision but OpenSpiel's JAX solver, which knows single precision only.
+Every contender runs CFR+ with alternating updates and linear weights on one thread, through the documented interface of its
+package. All use double precision except OpenSpiel's JAX solver, which supports single precision only.
 
-`comparison.py` starts this file, often with another interpreter than its own, so that it imports nothing but the standard
-library and what the contender needs. It answers in lines of JSON on standard output; what contenders print goes to standard
-error.
+`comparison.py` starts this file, in many cases with another interpreter, so this file imports only the standard library and the
+packages that the contender needs. It prints answers as lines of JSON on standard output; output of contenders is redirected to
+standard error.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from typing import Any, NamedTuple, Protocol
 
 from timing import use_one_core
 
-# The probabilities of the legal actions, in their order, by information-state string.
+# Maps each information-state string to the probabilities of the legal actions, in their order.
 Policy = dict[str, list[float]]
 
 
 class AbsentError(Exception):
-    """This interpreter does not have the contender."""
+    """The contender is not available in this interpreter."""
 
 
 class Contender(Protocol):
-    """A solver on a game. It is made from the string that `pyspiel.load_game` takes; making it is its set-up."""
+    """A solver on a game. The constructor takes the argument of `pyspiel.load_game`; its time is the set-up time."""
 
     def run(self, num_iterations: int) -> None:
-        """Does so many more iterations and returns when they are done."""
+        """Runs `num_iterations` more iterations and waits until they are done."""
 
     def nash_conv(self) -> float:
-        """NashConv of the average policy, as a user of the package would ask for it."""
+        """NashConv of the average policy, computed by the package of the solver."""
 
     def policy(self) -> Policy:
-        """The average policy, for others to check."""
+        """The average policy."""
 
 
 class Ours:
-    """This package; `reduce` asks for the quotient by the game's symmetries."""
+    """This package; `reduce` enables the symmetry reduction."""
 
     def __init__(self, game: str, reduce: bool = False):
         import pyspiel
@@ -76,14 +76,14 @@ class Ours:
 
 
 class OurReduced(Ours):
-    """This package on the quotient."""
+    """This package with symmetry reduction."""
 
     def __init__(self, game: str):
         super().__init__(game, reduce=True)
 
 
 class OpenSpielCpp:
-    """`pyspiel.CFRPlusSolver`. Half of NashConv is what `pyspiel.exploitability` returns, in less time than NashConv itself."""
+    """`pyspiel.CFRPlusSolver`. NashConv is twice `pyspiel.exploitability`, which takes less time than `pyspiel.nash_conv`."""
 
     def __init__(self, game: str):
         import pyspiel
@@ -105,7 +105,7 @@ class OpenSpielCpp:
 
 
 class OpenSpielPython(OpenSpielCpp):
-    """`open_spiel.python.algorithms.cfr.CFRPlusSolver`; its policies are evaluated in C++, which is faster than in Python."""
+    """`open_spiel.python.algorithms.cfr.CFRPlusSolver`; policies are evaluated in C++, which is faster than in Python."""
 
     def __init__(self, game: str):
         import pyspiel
@@ -129,7 +129,7 @@ class OpenSpielPython(OpenSpielCpp):
 
 
 class OpenSpielJax:
-    """`open_spiel.python.jax.cfr.jax_cfr.JaxCFR`, which by default is CFR+; its policies are evaluated in C++."""
+    """`open_spiel.python.jax.cfr.jax_cfr.JaxCFR`, which is CFR+ by default; policies are evaluated in C++."""
 
     def __init__(self, game: str):
         import pyspiel
@@ -158,13 +158,13 @@ class OpenSpielJax:
             weights = self.solver.averages[player].tolist()
             legal = self.solver.constants.iset_action_mask[player].tolist()
             for key, row in rows.items():
-                if key:  # The empty string stands for having no infostate yet.
+                if key:  # the empty string marks the state before the first infostate
                     actions = [action for action, is_legal in enumerate(legal[row]) if is_legal]
                     yield key, list(zip(actions, normalized([weights[row][action] for action in actions]), strict=True))
 
 
 class LiteEfg:
-    """LiteEFG's baseline CFR+. It writes games to a file below the home folder and reads that; here the file is made anew."""
+    """LiteEFG's baseline CFR+. It writes the game to a file in the home directory; here the file is always created again."""
 
     average = "linear-avg-iterate"
 
@@ -198,7 +198,7 @@ class LiteEfg:
 
 
 class NoRegret:
-    """noregret's CFR+ with NumPy and SciPy. `run` is the loop of its `regret_minimization`, which cannot be entered twice."""
+    """noregret's CFR+ with NumPy and SciPy. `run` is the loop of its `regret_minimization`, which cannot be resumed."""
 
     def __init__(self, game: str):
         import noregret
@@ -226,7 +226,7 @@ class NoRegret:
 
 
 class Entry(NamedTuple):
-    """How to make a contender, what to import before, and the name under which it is installed."""
+    """The constructor of a contender, the modules to import before, and the name of the installed distribution."""
 
     make: Callable[[str], Contender]
     modules: tuple[str, ...]
@@ -245,7 +245,7 @@ CONTENDERS = {
 
 
 def without_actions(table: dict[str, list[tuple[int, float]]]) -> Policy:
-    """Drops the actions from a table of (action, probability) pairs."""
+    """Removes the actions from a table of (action, probability) pairs."""
     return {key: [probability for _, probability in sorted(pairs)] for key, pairs in table.items()}
 
 
@@ -265,12 +265,12 @@ def version(entry: Entry) -> str:
 
 
 def peak_megabytes() -> float:
-    """The most resident memory that this process has had."""
+    """The peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def settle(contender: Contender, most_iterations: int, seconds: float) -> int:
-    """Iterates up to `most_iterations` times, but not much longer than `seconds`; returns how often."""
+    """Runs up to `most_iterations` iterations, but not much longer than `seconds`; returns their number."""
     done, start = 0, time.perf_counter()
     while done < most_iterations and time.perf_counter() - start < seconds / 2:
         n = min(max(done, 1), most_iterations - done)
@@ -280,7 +280,7 @@ def settle(contender: Contender, most_iterations: int, seconds: float) -> int:
 
 
 def converge(contender: Contender, target: float) -> Iterator[dict[str, Any]]:
-    """A row at iterations 1, 2, 5, 10, 20, 50, ... until NashConv is at most `target`. The first iteration has been done."""
+    """Yields a row at iterations 1, 2, 5, 10, 20, 50, ... until NashConv is at most `target`; iteration 1 is already done."""
     done = 1
     for iteration in (factor * 10**exponent for exponent in itertools.count() for factor in (1, 2, 5)):
         contender.run(iteration - done)
@@ -292,7 +292,7 @@ def converge(contender: Contender, target: float) -> Iterator[dict[str, Any]]:
 
 
 def obey(contender: Contender, command: dict[str, Any]) -> dict[str, Any]:
-    """Does what the command says and answers."""
+    """Executes a command and returns the answer."""
     if "settle" in command:
         return {"iterations": settle(contender, *command["settle"])}
     if "run" in command:
@@ -304,7 +304,7 @@ def obey(contender: Contender, command: dict[str, Any]) -> dict[str, Any]:
 
 
 def contend(solver: str, game: str, target: float | None) -> Iterator[dict[str, Any]]:
-    """Says that the contender is ready; then the rows of `converge`, or without a target an answer to each command read."""
+    """Yields the set-up time; then the rows of `converge` or, without a target, the answer to each command on stdin."""
     entry = CONTENDERS[solver]
     for module in entry.modules:
         importlib.import_module(module)
@@ -319,7 +319,7 @@ def contend(solver: str, game: str, target: float | None) -> Iterator[dict[str, 
 
 
 def check(solver: str, game: str, path: str) -> Iterator[dict[str, Any]]:
-    """NashConv of an exported policy: of this package's policies by OpenSpiel, of all others by this package."""
+    """NashConv of an exported policy: computed by OpenSpiel for policies of this package, else by this package."""
     import numpy as np
     import pyspiel
 
@@ -336,14 +336,14 @@ def check(solver: str, game: str, path: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Reads the command line and answers. Nothing else may be written where the answers go, also not by C++ code."""
+    """Reads the command line and prints the answers; redirects other output, also that of C++ code, to standard error."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("solver", choices=list(CONTENDERS))
     parser.add_argument("game")
     parser.add_argument(
-        "--converge-to", type=float, help="print rows until NashConv is that; without, take commands from stdin"
+        "--converge-to", type=float, help="print rows until this NashConv; without it, read commands from standard input"
     )
-    parser.add_argument("--check", metavar="FILE", help="print NashConv of the policy in the file")
+    parser.add_argument("--check", metavar="FILE", help="print NashConv of the policy in this file")
     args = parser.parse_args()
     use_one_core()
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1) as out:

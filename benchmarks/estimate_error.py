@@ -1,7 +1,7 @@
-"""How far estimates of a game's size are from its size, and what they cost.
+"""Error and time of the estimates of game sizes.
 
-The games are those of docs/games.md, where their histories were counted by walking them. For each the table shows the estimates
-with several seeds, of which the package uses the first, relative to the count, and seconds of the processor for one of them.
+The games are those of docs/games.md, whose histories were counted by a walk. For each game the table shows the relative errors
+of estimates with several seeds, of which the package uses the first, and the processor time of one estimate.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def main() -> None:
         try:
             game = load(name)
         except pyspiel.SpielError:
-            continue  # it needs a file
+            continue  # the game requires a file
         start = time.process_time()
         errors = [estimate_size(game, seed).num_histories / int(histories) - 1 for seed in SEEDS]
         seconds = (time.process_time() - start) / len(SEEDS)

@@ -1,8 +1,8 @@
-"""NashConv of a given OpenSpiel policy on leduc_poker: this package on the compiled game against OpenSpiel's evaluators.
+"""Time to compute NashConv of an OpenSpiel policy on leduc_poker with this package and with OpenSpiel's evaluators.
 
-The policy is a Python TabularPolicy, which this package and `exploitability.nash_conv` take as it is; for `pyspiel.nash_conv`
-it is converted once, outside the timing. The evaluators take turns on one core; the median is printed. The largest difference
-from this package's result is over random policies.
+This package uses a compiled game. The policy is a Python TabularPolicy, which this package and `exploitability.nash_conv`
+accept directly; for `pyspiel.nash_conv` it is converted once, outside the timing. The evaluators run in turns on one core; the
+median is printed. The largest difference from the result of this package is over random policies.
 """
 
 import argparse
@@ -17,11 +17,11 @@ from timing import print_table, seconds_per_repetition, use_one_core
 
 import spiel_cfrplus
 
-REQUIRED = 50  # Times faster than exploitability.nash_conv.
+REQUIRED = 50  # required speed-up over exploitability.nash_conv
 
 
 def random_policy(game: pyspiel.Game, rng: np.random.Generator) -> openspiel_policy.TabularPolicy:
-    """A table of random probabilities of the legal actions."""
+    """A policy with random probabilities of the legal actions."""
     policy = openspiel_policy.TabularPolicy(game)
     weights = policy.legal_actions_mask * rng.exponential(size=policy.action_probability_array.shape)
     policy.action_probability_array = weights / weights.sum(axis=1, keepdims=True)
@@ -29,7 +29,7 @@ def random_policy(game: pyspiel.Game, rng: np.random.Generator) -> openspiel_pol
 
 
 def repeated(work: Callable[[], object]) -> Callable[[int], None]:
-    """A function that does `work` n times."""
+    """A function that calls `work` n times."""
 
     def repeat(n: int) -> None:
         for _ in range(n):

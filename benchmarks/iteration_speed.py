@@ -1,8 +1,8 @@
-"""Time of one CFR+ iteration, this package's native and drop-in solvers against OpenSpiel's.
+"""Time of one CFR+ iteration with this package's native and drop-in solvers and with OpenSpiel's solvers.
 
-Every solver first does the same number of iterations, so that kernels are compiled and strategies have settled. Then the
-solvers take turns on one core, a block of further iterations each; the median over the blocks is printed. "native" is the
-solver as it comes, which iterates on a reduced game where that pays; "whole" is the same with `reduce=False`.
+Every solver first runs the same number of iterations, so that kernels are compiled and the support of the strategies is stable.
+Then the solvers run in turns on one core, a block of iterations each; the median over the blocks is printed. "native" is the
+solver with its defaults, which iterates on the reduced game if that saves time; "whole" is the same with `reduce=False`.
 """
 
 import argparse
@@ -18,8 +18,8 @@ from timing import print_table, seconds_per_repetition, use_one_core
 import spiel_cfrplus
 from spiel_cfrplus.openspiel import cfr as drop_in_cfr
 
-# The game; how many times faster than pyspiel.CFRPlusSolver the native and the drop-in solver must be, if anything is required;
-# the most iterations before the timing; and whether OpenSpiel's Python solver needs less than a second for an iteration.
+# The game; the required speed-ups of the native and the drop-in solver over pyspiel.CFRPlusSolver, if any; the largest number
+# of iterations before the timing; and whether an iteration of OpenSpiel's Python solver takes less than a second.
 GAMES = [
     ("kuhn_poker", 100, None, 1000, True),
     ("leduc_poker", 1500, 20, 1000, True),
@@ -32,7 +32,7 @@ OURS = ("native", "whole", "drop-in", "stepped")
 
 
 def iterate(solver: Any) -> Callable[[int], None]:
-    """A function that does n iterations of one of OpenSpiel's solvers."""
+    """A function that runs n iterations of an OpenSpiel solver."""
 
     def run(num_iterations: int) -> None:
         for _ in range(num_iterations):

@@ -1,12 +1,12 @@
-"""What large games take: seconds and bytes to walk and compile them, to read them from disk, and to solve them with CFR+.
+"""Time and memory to walk and compile large games, to read them from disk, and to solve them with CFR+.
 
     python benchmarks/large_games.py "liars_dice(dice_sides=8)"
     python benchmarks/large_games.py --nash_conv=1e-3 --seconds=600 "liars_dice(dice_sides=8)" tic_tac_toe
 
-Each game has a fresh process. Bytes are the peak of its resident memory above what it was after the same work on kuhn_poker,
-per history: after the walk; after compiling; after the arrays that solvers iterate on were made, which is all of it; and after
-solving. Seconds are wall time; those of the processor stand beside them, as others may be using it too (without those of the
-processes that share a walk).
+Each game is measured in a fresh process. Bytes are the peak resident memory per history, above the peak after the same work on
+kuhn_poker: after the walk; after compiling; after creating the arrays that solvers iterate on; and after solving. Seconds are
+wall time, together with processor time, because the machine may be shared (processor time excludes the worker processes of a
+walk).
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ ITERATIONS_AT_ONCE = 10
 
 
 class Clock:
-    """Seconds since the last question, wall and processor time."""
+    """Wall and processor time between calls of `lap`."""
 
     def __init__(self) -> None:
-        """Starts."""
+        """Starts the clock."""
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def lap(self) -> dict[str, float]:
-        """What has passed."""
+        """The seconds since the previous call, or since the start."""
         before = self._wall, self._processor
         self._wall, self._processor = time.perf_counter(), time.process_time()
         return {"seconds": self._wall - before[0], "processor_seconds": self._processor - before[1]}
 
 
 def load(name: str) -> pyspiel.Game:
-    """The game, turn-based."""
+    """Loads a game; a simultaneous game is converted to its turn-based form."""
     game = pyspiel.load_game(name)
     is_simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
     return pyspiel.convert_to_turn_based(game) if is_simultaneous else game
 
 
 def measure_compiling(name: str, processes: int, reduce: str, nash_conv: float, seconds: float) -> dict[str, object]:
-    """In a fresh process: what it takes to walk, compile and solve the game."""
+    """Runs in a fresh process: measures walking, compiling and solving a game."""
     spiel_cfrplus.CFRPlusSolver(load("kuhn_poker")).run(1)
     warm = peak_megabytes()
     game = load(name)
@@ -85,7 +85,7 @@ def measure_compiling(name: str, processes: int, reduce: str, nash_conv: float, 
 
 
 def solve(solver: spiel_cfrplus.Solver, nash_conv: float, seconds: float) -> None:
-    """Iterates until NashConv is at most this, or the time is over; checks seldom enough to cost little."""
+    """Iterates until NashConv is at most `nash_conv` or the time is over; evaluations take a small part of the time."""
     stop, step = time.perf_counter() + seconds, ITERATIONS_AT_ONCE
     while time.perf_counter() < stop and solver.nash_conv() > nash_conv:
         solver.run(step)
@@ -93,7 +93,7 @@ def solve(solver: spiel_cfrplus.Solver, nash_conv: float, seconds: float) -> Non
 
 
 def measure_reading(name: str, directory: str) -> dict[str, object]:
-    """In a fresh process: what it takes to have the game from the disk, written by an earlier one."""
+    """Runs in a fresh process: measures reading the game from the cache, or walking and writing it if it is not cached."""
     spiel_cfrplus.CFRPlusSolver(load("kuhn_poker")).run(1)
     game, clock = load(name), Clock()
     cached_tree(game, directory)
@@ -101,7 +101,7 @@ def measure_reading(name: str, directory: str) -> dict[str, object]:
 
 
 def in_fresh_process(*arguments: str) -> dict[str, object]:
-    """What one of the above returns there."""
+    """Runs a measurement in a fresh process and returns its result."""
     command = [sys.executable, __file__, *arguments]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
@@ -124,7 +124,7 @@ HEADER = [
 
 
 def row(result: dict[str, Any]) -> list[str]:
-    """A line of the table: seconds are the processor's, memory is that after solving."""
+    """A row of the table: seconds are processor time, memory is the peak after solving."""
     seconds = {step: result[step]["processor_seconds"] for step in ("walk", "compile", "arrays", "solve")}
     histories = result["histories"]
     return [
@@ -145,22 +145,22 @@ def row(result: dict[str, Any]) -> list[str]:
 
 
 def print_markdown(results: Iterable[dict[str, Any]]) -> None:
-    """The table of the page."""
+    """Prints the results as a Markdown table."""
     for cells in [HEADER, ["---"] * len(HEADER), *map(row, results)]:
         print(f"| {' | '.join(cells)} |")
 
 
 def main() -> None:
-    """Reads the command line, measures and prints JSON, one line for each game."""
+    """Reads the command line, measures and prints JSON, one line per game."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="as pyspiel.load_game takes them")
-    parser.add_argument("--nash_conv", type=float, default=1e-3, help="solve to this (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="or for so long (default: %(default)s)")
-    parser.add_argument("--processes", type=int, default=1, help="to walk in (default: %(default)s)")
+    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="arguments of pyspiel.load_game")
+    parser.add_argument("--nash_conv", type=float, default=1e-3, help="solve until this NashConv (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="time limit for solving (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=1, help="processes for the walk (default: %(default)s)")
     parser.add_argument("--reduce", choices=["auto", "on", "off"], default="auto", help="as for scripts/run.py")
-    parser.add_argument("--cache", action="store_true", help="also keep the walk on disk and read it back")
+    parser.add_argument("--cache", action="store_true", help="also cache the walk on disk and read it")
     parser.add_argument("--step", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--table", metavar="FILE", help="measure nothing, make a table of the JSON lines in this file")
+    parser.add_argument("--table", metavar="FILE", help="print the JSON lines in this file as a table, without measuring")
     args = parser.parse_args()
     if args.table:
         print_markdown(map(json.loads, pathlib.Path(args.table).read_text().splitlines()))
@@ -174,13 +174,13 @@ def main() -> None:
         )
         print(json.dumps(result))
         return
-    in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills the cache of kernels
+    in_fresh_process("--seconds=0", "--step", "kuhn_poker")  # fills the kernel cache
     for name in args.games:
         flags = [f"--{flag}={getattr(args, flag)}" for flag in ("processes", "reduce", "nash_conv", "seconds")]
         result = in_fresh_process(*flags, "--step", name)
         if args.cache and why_string_is_not_enough(load(name)) is None:
             with tempfile.TemporaryDirectory() as directory:
-                result["walk_and_keep"] = in_fresh_process("--step", name, directory)["read"]
+                result["walk_and_write"] = in_fresh_process("--step", name, directory)["read"]
                 result["megabytes_on_disk"] = sum(entry.stat().st_size for entry in os.scandir(directory)) / 1e6
                 result |= in_fresh_process("--step", name, directory)
         print(json.dumps(result), flush=True)

@@ -1,8 +1,8 @@
-"""What removing symmetries and forced moves saves, and when it has paid for itself.
+"""Cost and savings of the symmetry reduction.
 
-For each game: infostates, sequences and payoffs before and after; seconds to find that out; microseconds of a CFR+ iteration on
-the whole and on the reduced game, which take turns after as many iterations each; and the iterations after which the time
-saved is more than the time spent, kernels being compiled.
+For each game: infostates, sequences and payoffs of the whole and of the reduced game; seconds to compute the reduction;
+microseconds of a CFR+ iteration on the whole and on the reduced game, measured in turns after the same number of iterations;
+and the number of iterations after which the reduction has saved the time it took, without compilation of kernels.
 """
 
 import argparse
@@ -31,10 +31,10 @@ GAMES = [
 
 
 def measure(name: str, warm_up: int) -> dict[str, object]:
-    """What there is to say about a game, times in seconds."""
+    """The measurements for a game, times in seconds."""
     game = spiel_cfrplus.compile_game(pyspiel.load_game(name))
     whole = spiel_cfrplus.CFRPlusSolver(game, reduce=False)
-    whole.run(warm_up)  # the kernels, and the arrays that both need
+    whole.run(warm_up)  # also compiles the kernels and creates the arrays that both solvers use
     seconds = seconds_of(lambda: reduce_game(game))
     reduced = spiel_cfrplus.CFRPlusSolver(game, reduce=True)
     reduced.run(warm_up)
@@ -46,15 +46,15 @@ def measure(name: str, warm_up: int) -> dict[str, object]:
         "infostates": (game.num_infostates, reduction.num_infostates),
         "sequences": (game.num_sequences, reduction.num_sequences),
         "payoffs": (len(game.payoffs), reduction.num_payoffs),
-        "seconds": {"to find": seconds, **times},
-        "pays after": math.ceil(seconds / saved) if saved > 0 else None,
+        "seconds": {"reduce": seconds, **times},
+        "pays off after": math.ceil(seconds / saved) if saved > 0 else None,
     }
 
 
 def main() -> None:
     """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="as pyspiel.load_game takes them")
+    parser.add_argument("games", nargs="*", type=game_string, default=GAMES, help="arguments of pyspiel.load_game")
     parser.add_argument("--warm-up", type=int, default=300, help="iterations before the timing (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
@@ -69,10 +69,10 @@ def main() -> None:
         sizes = ["{} -> {}".format(*result[size]) for size in ("infostates", "sequences", "payoffs")]
         seconds = result["seconds"]
         micro = [f"{1e6 * seconds[played]:.2f}" for played in ("whole", "reduced")]
-        ratio = seconds["whole"] / seconds["reduced"]
-        rows.append([result["game"], *sizes, f"{seconds['to find']:.3f}", *micro, f"{ratio:.1f}", result["pays after"] or "-"])
-    print("seconds to find; microseconds per CFR+ iteration; iterations after which it has paid for itself")
-    columns = ["game", "infostates", "sequences", "payoffs", "to find", "whole", "reduced", "times", "pays after"]
+        speed_up = f"{seconds['whole'] / seconds['reduced']:.1f}"
+        rows.append([result["game"], *sizes, f"{seconds['reduce']:.3f}", *micro, speed_up, result["pays off after"] or "-"])
+    print("seconds to reduce; microseconds per CFR+ iteration; iterations after which the reduction has saved the time it took")
+    columns = ["game", "infostates", "sequences", "payoffs", "s to reduce", "whole", "reduced", "speed-up", "pays off after"]
     print_table(columns, rows)
 
 

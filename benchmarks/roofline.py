@@ -1,18 +1,18 @@
-"""How long one CFR+ iteration takes, and how long it must take at least on this machine.
+"""The time of one CFR+ iteration, and a lower bound, the floor, for it on this machine.
 
-What is counted. One iteration of all players, alternating, in the state that the strategies are in after the first iterations.
-Each pass reads and writes every array that it needs once: of the payoffs, rows whose opponents all have a reach that is not
-zero, with their entries (of the other rows the opponents' sequences only, for one must look); of the decision points to learn
-at, those that have a utility that is not zero (of the others the utilities only: regret matching+ changes nothing there). Sums,
-products and quotients count as one floating-point operation each, comparisons as none.
+The counts are for one iteration of all players, with alternating updates, in the state of the solver after the first
+iterations. Each pass reads and writes every array that it needs once. Of the payoffs, these are the rows whose opponents all
+have a non-zero reach, with their entries; of the other rows only the opponents' sequences, which must be checked. Of the
+decision points, these are the ones with a non-zero utility; of the others only the utilities, because regret matching+ changes
+nothing there. Each sum, product and quotient counts as one floating-point operation; comparisons are not counted.
 
-Three rates of the machine are measured: streaming, by a triad (a = b + 2 c, 24 bytes for each element) over as much memory as
-the solver's arrays take, thus in cache if they are; indexed additions (target[index] += value) in the order in which the game
-has them; arithmetic, by polynomials in registers. A pass takes as long as the slowest of these three needs for it alone, and
-passes follow one another; this is the floor. It is a floor for these passes over these arrays, not for all programs.
+Three rates of the machine are measured: streaming, by a triad (a = b + 2 c, 24 bytes per element) over as much memory as the
+arrays of the solver take, hence in cache if they are; indexed additions (target[index] += value) in the order of the game; and
+arithmetic, by polynomials in registers. The time of a pass is the largest of the three times at these rates, and the floor is
+the sum over the passes. It is a bound for these passes over these arrays, not for all programs.
 
-Times are the thread's own, the best of many blocks of a millisecond or one iteration: another process that interrupts a
-thread does not add to them, but it can still take away cache and memory bandwidth.
+Times are those of the thread's clock, the best of many blocks of a millisecond or one iteration. They exclude the time of other
+processes that interrupt the thread, but such processes can still reduce its cache and memory bandwidth.
 """
 
 import argparse
@@ -39,12 +39,12 @@ SCALING = {f"liars_dice, {sides} sides": f"liars_dice(dice_sides={sides})" for s
     f"poker, {suits} suits, {ranks} ranks": POKER.format(suits, ranks)
     for suits, ranks in ((2, 3), (2, 5), (2, 8), (2, 13), (3, 13), (4, 13))
 }
-FLAT = 3  # The time per payoff entry may differ by this factor.
+FLAT = 3  # target for the largest ratio of times per payoff entry
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What a pass, or a repetition of a measurement, does: bytes moved, indexed accesses, floating-point operations."""
+    """The work of a pass, or of a repetition of a measurement: bytes moved, indexed accesses, floating-point operations."""
 
     bytes: float
     indexed: float
@@ -54,7 +54,7 @@ class Work:
         return Work(self.bytes + other.bytes, self.indexed + other.indexed, self.operations + other.operations)
 
     def seconds(self, rates: "Work") -> float:
-        """The least time at these rates per second, if all three go on at once."""
+        """The time at these rates per second if the three kinds of work overlap completely."""
         pairs = zip(dataclasses.astuple(self), dataclasses.astuple(rates), strict=True)
         return max(amount / rate for amount, rate in pairs)
 
@@ -63,46 +63,46 @@ WORK = [field.name for field in dataclasses.fields(Work)]
 
 
 def live_rows(payoffs: Any, reach: np.ndarray, player: int) -> tuple[np.ndarray, np.ndarray]:
-    """The player's rows whose opponents all have reach, and how many entries each of them has."""
+    """The player's rows whose opponents all have non-zero reach, and the number of entries of each."""
     rows = np.arange(payoffs.player_block[player], payoffs.player_block[player + 1])
     rows = rows[np.all(reach[payoffs.opponent_sequences[rows]] != 0, axis=1)]
     return rows, payoffs.entry_start[rows + 1].astype(int) - payoffs.entry_start[rows]
 
 
 def passes(treeplexes: Any, payoffs: Any, memory: Any) -> Iterator[Work]:
-    """The passes of one iteration over the arrays of a solver."""
+    """Yields the work of each pass of one iteration over the arrays of a solver."""
     num_opponents = payoffs.opponent_sequences.shape[1]
     sizes = np.diff(treeplexes.sequence_start.astype(int))
-    shared = treeplexes.uniform_policy is not None
-    acted = np.maximum.reduceat(memory.utility != 0, treeplexes.sequence_start[:-1])
+    has_uniform_policy = treeplexes.uniform_policy is not None
+    acted = np.maximum.reduceat(memory.values != 0, treeplexes.sequence_start[:-1])
     for player in range(len(treeplexes.player_block) - 1):
         first, last = treeplexes.player_block[player : player + 2]
         num_infostates, num_sequences = int(last - first), int(sizes[first:last].sum())
         num_rows = int(payoffs.player_block[player + 1] - payoffs.player_block[player])
         rows, counts = live_rows(payoffs, memory.reach, player)
         entries = int(counts.sum())
-        # The gradient: zeros, the others' reach, opponents' sequences; where there is reach the ends of rows, and entries.
+        # Gradient: zeros, the others' reach, opponents' sequences; for rows with non-zero reach also row ends and entries.
         moved = 8 * len(memory.reach) + 4 * num_opponents * num_rows + 4 * len(rows) + 12 * entries
         yield Work(moved, entries + num_opponents * num_rows, 2 * entries + num_opponents * num_rows)
-        # Learning: utilities, and where one is not zero policy, utility, regrets (read and written), rounding, uniform_policy.
+        # Update: utilities; if one is non-zero also policy, utility, regrets (read and written), tie_tolerance, uniform_policy.
         active, touched = int(acted[first:last].sum()), int(sizes[first:last][acted[first:last]].sum())
-        moved = 8 * num_sequences + 4 * num_infostates + (48 + 8 * shared) * touched + 4 * active
-        yield Work(moved, active, (8 + 4 * shared) * touched + active)
-        # The sequence form: policy, reach; sequence_start, parent_sequence.
+        moved = 8 * num_sequences + 4 * num_infostates + (48 + 8 * has_uniform_policy) * touched + 4 * active
+        yield Work(moved, active, (8 + 4 * has_uniform_policy) * touched + active)
+        # Sequence form: policy, reach; sequence_start, parent_sequence.
         yield Work(16 * num_sequences + 8 * num_infostates, num_infostates, num_sequences)
-        # The average: the sum (read and written), reach.
+        # Average: the sum (read and written), reach.
         yield Work(24 * num_sequences, 0, 2 * num_sequences)
 
 
 def least_seconds(repeat: Callable[[int], object], seconds: float) -> float:
-    """Seconds per repetition in the best block, the thread's own; `repeat(n)` does n repetitions."""
+    """Seconds per repetition in the best block, by the thread's clock; `repeat(n)` does n repetitions."""
 
     def measured(n: int) -> float:
         start = time.thread_time()
         repeat(n)
         return time.thread_time() - start
 
-    repeat(1)  # Compiles what is not yet compiled.
+    repeat(1)  # compiles kernels that are not yet compiled
     n = 1
     while measured(n) < 1e-3:
         n *= 2
@@ -115,7 +115,7 @@ def least_seconds(repeat: Callable[[int], object], seconds: float) -> float:
 
 @numba.njit
 def triad(n, a, b, c):
-    """Streams n times."""
+    """Runs the triad n times."""
     for _ in range(n):
         for i in range(a.size):
             a[i] = b[i] + 2.0 * c[i]
@@ -123,7 +123,7 @@ def triad(n, a, b, c):
 
 @numba.njit
 def add_at(n, target, index, values):
-    """Adds at indices n times."""
+    """Runs the indexed additions n times."""
     for _ in range(n):
         for i in range(index.size):
             target[index[i]] += values[i]
@@ -131,7 +131,7 @@ def add_at(n, target, index, values):
 
 @numba.njit
 def polynomials(n, a):
-    """Sixteen operations for each element, n times."""
+    """Runs sixteen operations per element, n times."""
     for _ in range(n):
         for i in range(a.size):
             x = a[i]
@@ -141,7 +141,7 @@ def polynomials(n, a):
 
 
 def measured_rates(payoffs: Any, memory: Any, num_bytes: int, seconds: float) -> Work:
-    """Bytes, indexed additions and operations per second; the first two for arrays of the sizes that the solver has."""
+    """Bytes, indexed additions and operations per second; the first two for arrays of the sizes of those of the solver."""
     a, b, c = np.ones((3, max(16, num_bytes // 24)))
     stream = 24 * len(a) / least_seconds(lambda n: triad(n, a, b, c), seconds)
     live = [live_rows(payoffs, memory.reach, player) for player in range(len(payoffs.player_block) - 1)]
@@ -160,7 +160,7 @@ def size_of(*records: Any) -> int:
 
 
 def measure(game: spiel_cfrplus.SequenceFormGame, reduce: bool, args: argparse.Namespace) -> dict[str, Any]:
-    """Everything about iterations on one game; times in seconds."""
+    """The measurements for one game; times in seconds."""
     solver = spiel_cfrplus.CFRPlusSolver(game, reduce=reduce)
     solver.run(args.settle)
     memory, played = solver.self_play.state, solver.reduction or game
@@ -177,7 +177,7 @@ def measure(game: spiel_cfrplus.SequenceFormGame, reduce: bool, args: argparse.N
 
 
 def print_roofline(results: list[dict[str, Any]]) -> None:
-    """The table of floors."""
+    """Prints the table of floors."""
     amounts, rates = ["MB", "kB moved", "k indexed", "k flop"], ["GB/s", "G indexed/s", "Gflop/s"]
     header = ["game", "reduced", *amounts, *rates, "floor, us", "us", "ratio"]
     rows = []
@@ -190,7 +190,7 @@ def print_roofline(results: list[dict[str, Any]]) -> None:
 
 
 def print_scaling(results: list[dict[str, Any]]) -> None:
-    """The table of times per entry."""
+    """Prints the table of times per entry."""
     rows, per_entry = [], []
     for result in results:
         per_entry.append(1e9 * result["seconds"] / result["entries"])
@@ -216,7 +216,9 @@ def main() -> None:
         "--games", nargs="+", type=_named_or_string, help=f"names ({', '.join([*GAMES, *SCALING])}) or strings for pyspiel"
     )
     parser.add_argument("--settle", type=int, default=300, help="iterations before the timed ones (default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each measurement, about (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=2.0, help="approximate time of each measurement (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     args = parser.parse_args()
     use_one_core()
@@ -228,7 +230,8 @@ def main() -> None:
     if args.json:
         print(json.dumps(results, indent=2))
     else:
-        (print_scaling if args.scaling else print_roofline)(results)
+        print_table_of_results = print_scaling if args.scaling else print_roofline
+        print_table_of_results(results)
 
 
 if __name__ == "__main__":

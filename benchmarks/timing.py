@@ -1,4 +1,4 @@
-"""What the benchmarks share: arguments, one core, blocks that take turns, medians, plain tables."""
+"""Common functions of the benchmarks: arguments, use of one core, timing in turns, medians, plain tables."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 
 def game_string(name: str) -> str:
-    """An argument: what `pyspiel.load_game` takes."""
-    import pyspiel  # not by everybody who imports this module: some start-ups are measured
+    """Parses an argument of `pyspiel.load_game`."""
+    import pyspiel  # not at the top of the module, because some scripts measure the start-up of processes
 
     try:
         pyspiel.load_game(name)
@@ -23,20 +23,20 @@ def game_string(name: str) -> str:
 
 
 def positive(text: str) -> float:
-    """An argument: a number above 0."""
+    """Parses a positive number."""
     if not 0 < (number := float(text)) < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 
 
 def use_one_core() -> None:
-    """Pins this process to one of its cores, where the system allows it."""
+    """Binds this process to one core, if the system supports it."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def seconds_of(work: Callable[..., object], *args: object) -> float:
-    """Wall time of `work(*args)`."""
+    """The wall time of `work(*args)`."""
     start = time.perf_counter()
     work(*args)
     return time.perf_counter() - start
@@ -50,14 +50,14 @@ def seconds_per_repetition(
     limit: float = math.inf,
     measure: Callable[[Callable[[int], Any], int], float] = seconds_of,
 ) -> dict[str, float]:
-    """Times contenders against each other: they take turns, a block of repetitions each, so that all meet the same machine.
+    """Times contenders in turns, a block of repetitions each, so that changes of the load affect all of them.
 
     Args:
-      contenders: by name, a function that does n times what is to be timed.
-      blocks: blocks for each contender.
-      block_seconds: about how long a block should take; one repetition at least.
-      limit: a contender whose blocks have taken so many seconds sits out the others; it has one block at least.
-      measure: calls such a function with n and returns the seconds that this took.
+      contenders: by name, a function that repeats the timed work n times.
+      blocks: number of blocks per contender.
+      block_seconds: approximate length of a block, which has at least one repetition.
+      limit: after its blocks have taken this number of seconds, a contender has no further blocks; it has at least one.
+      measure: calls such a function with n and returns the seconds that it took.
 
     Returns:
       By name, the median over the blocks of the seconds per repetition.
