@@ -106,9 +106,9 @@ def test_a_long_text_is_refused_before_it_is_read(tmp_path):
     ("text", "words"),
     [
         ("[" * 100_000, "recursion"),
-        ("[1, 2]", "no JSON object"),
-        ('{"a": 1, "a": 2}', "a key twice"),
-        ('{"a": {"b": 1, "b": 1}}', "a key twice"),
+        ("[1, 2]", "not a JSON object"),
+        ('{"a": 1, "a": 2}', "a duplicate key"),
+        ('{"a": {"b": 1, "b": 1}}', "a duplicate key"),
         ('{"a": ' + "9" * 10_000 + "}", "digits"),
         ('{"a": "ä"}', "not an ASCII text"),
         ("no json", "Expecting value"),
@@ -159,7 +159,7 @@ def test_headers_that_do_not_fit_the_data_are_refused(header, tmp_path):
 
 def test_other_versions_of_npy_whose_headers_may_be_long_are_refused(tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", with_header("", np.arange(5.0), b"\x02\x00"))])
-    with pytest.raises(DamagedError, match=r"another version of the \.npy format"):
+    with pytest.raises(DamagedError, match=r"unsupported version of the \.npy format"):
         read(path)
 
 
@@ -182,14 +182,14 @@ def test_many_members_are_refused(tmp_path):
 
 def test_a_long_list_of_members_is_refused_before_it_is_read(tmp_path):
     path = write(tmp_path / "a.npz", [(f"{number:0100}.npy", b"") for number in range(10_000)])
-    with little_memory(), pytest.raises(DamagedError, match="bytes in one piece"):
+    with little_memory(), pytest.raises(DamagedError, match="a single read of"):
         read(path)
 
 
 def test_two_members_of_one_name_are_refused(tmp_path):
     for second in ("numbers.npy", "numbers"):
         path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.zeros(3))), (second, npy(np.ones(3)))])
-        with pytest.raises(DamagedError, match="two members of one name"):
+        with pytest.raises(DamagedError, match="two members with the same name"):
             read(path)
 
 
@@ -229,9 +229,9 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     for path, words in [
-        (tmp_path / "fifo", "no regular file"),
-        (tmp_path, "no regular file"),
-        ("/dev/zero", "no regular file"),
+        (tmp_path / "fifo", "not a regular file"),
+        (tmp_path, "not a regular file"),
+        ("/dev/zero", "not a regular file"),
         (tmp_path / "loop", "a loop of links"),
     ]:
         with within(5), pytest.raises(DamagedError, match=words):

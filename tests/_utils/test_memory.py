@@ -33,6 +33,6 @@ def test_memory_heeds_the_limits_of_containers(own, files, expected, monkeypatch
     monkeypatch.setattr(memory, "_OWN_GROUPS", tmp_path / "own")
     monkeypatch.setattr(memory, "_CONTROL_GROUPS", tmp_path)
     unlimited = 10**15
-    monkeypatch.setattr(memory, "_left_on_the_machine", lambda: [unlimited])
-    monkeypatch.setattr(memory, "_left_of_the_address_space", lambda: [])
+    monkeypatch.setattr(memory, "_free_on_machine", lambda: [unlimited])
+    monkeypatch.setattr(memory, "_free_in_address_space", lambda: [])
     assert memory.available_bytes() == (unlimited if expected is None else expected)

@@ -25,7 +25,7 @@ def test_a_matrix_game_is_refused_without_a_word_on_standard_error(capfd, tmp_pa
     assert not compile_game(MATRIX).tree.can_be_pickled
     with pytest.raises(ValueError, match="use processes=1"):
         compile_game(MATRIX, processes=2)
-    with pytest.warns(UserWarning, match="is not kept"):
+    with pytest.warns(UserWarning, match="is not cached"):
         compile_game(MATRIX, cache=tmp_path)
     solver = CFRSolver(MATRIX)
     solver.save(tmp_path / "solver.npz")

@@ -35,7 +35,7 @@ def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
     if number is not None:
         with pytest.raises(TypeError, match=mentions("iterations between rows must be an integer", repr(number))):
             convergence(solver, 10, report_every=number)
-        with pytest.raises(TypeError, match=mentions("iterations that are left out must be an integer", repr(number))):
+        with pytest.raises(TypeError, match=mentions("iterations to skip must be an integer", repr(number))):
             Averaging(delay=number)
 
 
@@ -68,9 +68,9 @@ def test_integers_of_numpy_are_integers(kuhn):
     [
         (-1, ValueError, "kuhn_poker() has players 0 to 1, got -1"),
         (2, ValueError, "kuhn_poker() has players 0 to 1, got 2"),
-        (1.0, TypeError, "a player is an integer from 0 to 1, got 1.0"),
-        (None, TypeError, "a player is an integer from 0 to 1, got None"),
-        ("0", TypeError, "a player is an integer from 0 to 1, got '0'"),
+        (1.0, TypeError, "a player must be an integer from 0 to 1, got 1.0"),
+        (None, TypeError, "a player must be an integer from 0 to 1, got None"),
+        ("0", TypeError, "a player must be an integer from 0 to 1, got '0'"),
     ],
 )
 def test_players_that_there_are_not_are_refused(player, error, words, kuhn):

@@ -134,7 +134,7 @@ def test_what_cannot_be_saved_is_refused_before_it_runs(solver, words, tmp_path)
 
 
 def test_a_path_that_cannot_be_written_is_refused_before_the_run(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such folder"):
+    with pytest.raises(FileNotFoundError, match="no such directory"):
         CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "missing" / "run.npz")
     CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz")
     assert list(tmp_path.iterdir()) == []

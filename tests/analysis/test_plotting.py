@@ -162,11 +162,11 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
         ({"run": SLOW}, "picture.jpg", r"must end in one of \.png, \.pdf, \.svg, got '.*picture\.jpg'"),
         ({"run": SLOW}, "picture", "must end in one of"),
         ({"run": SLOW}, ".png", "must end in one of"),
-        ({}, "picture.png", "no runs to draw"),
+        ({}, "picture.png", "at least one run"),
         ({"run": SLOW, "empty": []}, "picture.png", "the run 'empty' has no rows"),
-        ({"run": [row(1, 0.5, -1e-9)]}, "picture.png", "finite and not negative, got -1e-09 in run 'run'"),
-        ({"run": [row(1, 0.5, math.nan)]}, "picture.png", "finite and not negative, got nan"),
-        ({"run": [row(1, 0.5, math.inf)]}, "picture.png", "finite and not negative, got inf"),
+        ({"run": [row(1, 0.5, -1e-9)]}, "picture.png", "finite and non-negative, got -1e-09 in run 'run'"),
+        ({"run": [row(1, 0.5, math.nan)]}, "picture.png", "finite and non-negative, got nan"),
+        ({"run": [row(1, 0.5, math.inf)]}, "picture.png", "finite and non-negative, got inf"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(runs, name, words, tmp_path):

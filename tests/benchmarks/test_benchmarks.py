@@ -38,7 +38,7 @@ def test_a_game_two_solvers_and_one_that_is_absent(tmp_path):
     code, output, errors = compare("--games", "kuhn", *flags)
     assert code == 0, errors
     note = "No module named 'noregret'"
-    assert f"* noregret: left out, {note}" in output
+    assert f"* noregret: omitted, {note}" in output
     numbers = json.loads(path.read_text())
     assert numbers["solvers"]["noregret"] == {"absent": note}
     results = numbers["games"]["kuhn"]

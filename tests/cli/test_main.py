@@ -98,7 +98,7 @@ def test_games_that_cannot_be_exported_are_still_solved():
     # A repeated prisoner's dilemma: 42 infostates, but OpenSpiel's table for it would have fewer rows. A chat game: actions
     # beyond the columns that OpenSpiel's table has.
     repeated = "turn_based_simultaneous_game(game=repeated_game(stage_game=matrix_pd(),num_repetitions=3))"
-    for game, reason in ((repeated, "10 rows for 42 infostates"), ("chat_game", "mend num_distinct_actions")):
+    for game, reason in ((repeated, "10 rows for 42 infostates"), ("chat_game", "fix num_distinct_actions")):
         result = run(f"--game={game}", "--iterations=10")
         assert result.returncode == 0
         (line,) = [line for line in result.stdout.splitlines() if line.startswith("not verified with OpenSpiel: ")]
@@ -178,7 +178,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--algorithm="], ["--algorithm needs the name of an algorithm"]),
         (["--algorithm=cfr_hedge,cfr", "--step_size=1"], ["cfr takes no step size"]),
         (["--plot=x.jpg"], ["--plot=x.jpg: ", "must end in one of .png, .pdf, .svg"]),
-        (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "no such folder", "no_such_folder"]),
+        (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "no such directory", "no_such_folder"]),
         (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint are both to be written to tests/../x.png"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
@@ -192,13 +192,13 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--checkpoint="], ["--checkpoint needs the name of a file"]),
         (
             ["--checkpoint=no_such_folder/solver.npz"],
-            ["--checkpoint=no_such_folder/solver.npz", "no such folder", "no_such_folder"],
+            ["--checkpoint=no_such_folder/solver.npz", "no such directory", "no_such_folder"],
         ),
         (["--checkpoint=/proc/solver.npz"], ["--checkpoint=/proc/solver.npz"]),
         (["--checkpoint=" + 300 * "x"], ["File name too long"]),
-        (["--checkpoint=tests"], ["no regular file"]),
+        (["--checkpoint=tests"], ["not a regular file"]),
         (["--checkpoint=README.md"], ["README.md is not a checkpoint"]),
-        (["--checkpoint=/dev/null"], ["--checkpoint=/dev/null", "no regular file"]),
+        (["--checkpoint=/dev/null"], ["--checkpoint=/dev/null", "not a regular file"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )
@@ -230,7 +230,7 @@ def test_a_checkpoint_that_is_a_loop_of_links_or_a_pipe_is_one_line_and_exit_cod
     loop, pipe = tmp_path / "loop", tmp_path / "pipe"
     loop.symlink_to("loop")
     os.mkfifo(pipe)
-    for path, words in ((loop, "Too many levels of symbolic links"), (pipe, "no regular file")):
+    for path, words in ((loop, "Too many levels of symbolic links"), (pipe, "not a regular file")):
         result = run(f"--checkpoint={path}", "--iterations=5")
         assert result.returncode == 2
         assert re.fullmatch(rf"error: --checkpoint={path}: .*{words}.*\n", result.stderr)
@@ -724,7 +724,7 @@ def test_a_picture_needs_matplotlib_and_a_file(tmp_path):
     without = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     for name, environment, words in (
         ("picture.png", without, "pip install matplotlib"),
-        ("folder.png", None, "folder.png is a folder"),
+        ("folder.png", None, "folder.png is a directory"),
     ):
         result = run(f"--plot={tmp_path / name}", env=environment)
         assert (result.returncode, result.stdout) == (2, "")  # before any work
@@ -810,14 +810,16 @@ def test_a_cache_saves_the_second_walk_and_changes_nothing_else(tmp_path):
     path.write_bytes(b"damaged")
     third = run(*flags)
     assert third.returncode == 0
-    assert re.fullmatch(rf"note: {path} is not a walk that .* it is made anew\n", third.stderr)
+    assert re.fullmatch(rf"note: {path} is not a walk cached by .* the game is walked again\n", third.stderr)
     assert [row[2:] for row in rows(third)] == [row[2:] for row in rows(first)]
 
 
 def test_games_that_are_not_cached_are_solved_and_it_is_said(tmp_path):
     result = run("--game=python_kuhn_poker", "--iterations=2", f"--cache={tmp_path}")
     assert result.returncode == 0
-    assert re.fullmatch(r"note: python_kuhn_poker\(\) is not kept in .*: it is a Python or a matrix game, .*\n", result.stderr)
+    assert re.fullmatch(
+        r"note: python_kuhn_poker\(\) is not cached in .*: it is a Python game or a matrix game, .*\n", result.stderr
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -884,7 +886,7 @@ def test_the_time_limit_stops_the_walk_with_one_line():
     assert result.returncode == 124
     assert re.match(r"hearts\(\): (about|more than) \S+ histories, which take", result.stdout)
     *warned, error = result.stderr.splitlines()
-    assert re.fullmatch(r"error: --time_limit=1: hearts\(\): the time limit was reached in the walk, after \d+ .*", error)
+    assert re.fullmatch(r"error: --time_limit=1: hearts\(\): the walk reached the time limit after \d+ .*", error)
     assert all(line.startswith("warning: ") for line in warned)
 
 

@@ -39,7 +39,7 @@ def _two_halves(outcomes: str) -> pyspiel.Game:
         lambda game: compile_subgame(game.new_initial_state().child(0)),
         lambda game: compile_subgame(game.new_initial_state()),
     ],
-    ids=["walk", "estimate", "solver", "drop-in", "sub-game below", "sub-game from the start"],
+    ids=["walk", "estimate", "solver", "drop-in", "subgame below", "subgame from the start"],
 )
 @pytest.mark.parametrize("outcomes", ['"" 1/2 "" 1/2', '"same" 1/2 "same" 1/2'])
 def test_chance_outcomes_with_one_action_id_are_refused(use, outcomes):
@@ -76,7 +76,7 @@ def test_chance_actions_that_are_no_action_ids_are_refused(action):
     game = games.python_game("test_odd_outcomes", Chance([(0, 0.5), (action, 0.5)], ends), state=_OddOutcomes)
     for use in (GameTree.from_game, estimate_size):
         with pytest.raises(
-            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; actions are")
+            ValueError, match=mentions("test_odd_outcomes", "history []", f"the action {action!r}; actions must be")
         ):
             use(game)
 

@@ -32,7 +32,7 @@ def test_a_python_game_without_an_observer_is_told_of_it(observer, monkeypatch):
     else:
         monkeypatch.setattr(type(game), "make_py_observer", make_py_observer)
     with pytest.raises(
-        ValueError, match=mentions("unobserved()", "no information-state strings (", "make_py_observer() of")
+        ValueError, match=mentions("unobserved()", "no information-state strings (", "its make_py_observer()")
     ) as error:
         compile_game(game)
     assert "()," not in str(error.value).replace("unobserved()", "")

@@ -158,6 +158,6 @@ def test_ctrl_c_ends_all_processes():
 
 def test_workers_are_outside_the_group_that_hears_ctrl_c():
     if sys.platform == "win32":
-        assert parallel_walk._OUTSIDE_OWN_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
+        assert parallel_walk._IN_NEW_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     else:
-        assert parallel_walk._OUTSIDE_OWN_GROUP == {"process_group": 0}
+        assert parallel_walk._IN_NEW_GROUP == {"process_group": 0}

@@ -14,7 +14,7 @@ from spiel_cfrplus import StrategyProfile, compile_game
 def test_the_table_of_a_deep_game_keeps_no_states(monkeypatch):
     game = games.python_chain(300)
     expected = openspiel_policy.TabularPolicy(game)
-    monkeypatch.setattr("spiel_cfrplus.game.replayed_states._MOST_ACTIONS", 1000)
+    monkeypatch.setattr("spiel_cfrplus.game.replayed_states._MAX_ACTIONS", 1000)
     table = StrategyProfile.uniform(compile_game(game)).to_tabular_policy()
     assert table.state_lookup == expected.state_lookup
     assert table.states_per_player == expected.states_per_player
@@ -28,7 +28,7 @@ def test_the_table_of_a_deep_game_keeps_no_states(monkeypatch):
 
 @pytest.mark.parametrize("name", ["leduc_poker", "tiny_hanabi"])
 def test_the_table_of_a_deep_game_has_the_tensors_of_its_states(name, monkeypatch):
-    monkeypatch.setattr("spiel_cfrplus.game.replayed_states._MOST_ACTIONS", 0)
+    monkeypatch.setattr("spiel_cfrplus.game.replayed_states._MAX_ACTIONS", 0)
     game = GAMES[name]()
     table, expected = StrategyProfile.uniform(compile_game(game)).to_tabular_policy(), openspiel_policy.TabularPolicy(game)
     np.testing.assert_array_equal(table.state_in, expected.state_in)

@@ -97,7 +97,7 @@ def test_memory_grows_with_infostates():
     ("num_decisions", "words"),
     [
         (0, "10100.0 GB"),  # 45 bytes for a history, 20 for each of two players and 8 for each ordered pair of them
-        (1e9, "10100.0 to 10460.0 GB, depending on how many infostates they fall into"),
+        (1e9, "10100.0 to 10460.0 GB, depending on the number of infostates"),
     ],
 )
 def test_memory_is_a_range_only_where_its_ends_differ(num_decisions, words):

@@ -224,7 +224,7 @@ def test_python_games_and_wrapped_games_have_sub_games():
 
 def test_recall_is_checked_below_the_roots():
     game = games.forgetful_game()
-    with pytest.raises(ValueError, match=mentions("player 0", "does not recall", "history [1, 0]")):
+    with pytest.raises(ValueError, match=mentions("player 0", "does not have perfect recall", "history [1, 0]")):
         compile_subgame(game.new_initial_state())
     states, _ = frontier(game, 1)
     assert compile_subgame(states).num_infostates == 2  # "reply" and "later": what was forgotten lies before
@@ -300,15 +300,15 @@ def terminal() -> pyspiel.State:
 @pytest.mark.parametrize(
     ("states", "reach", "words"),
     [
-        ([], None, ["at least one state"]),
-        (terminal(), None, ["the game is over at history [0, 1, 0, 0]"]),
+        ([], None, ["at least one root state"]),
+        (terminal(), None, ["history [0, 1, 0, 0] is terminal"]),
         ([*kuhn_bets(), after(GAMES["leduc_poker"](), 0)], None, ["two games", "kuhn_poker()", "leduc_poker()"]),
-        (kuhn_bets() * 2, None, ["[0, 1, 1] and [0, 1, 1] share histories"]),
-        ([*kuhn_bets(), after(GAMES["kuhn_poker"](), 2)], None, ["[2] and [2, 0, 1] share histories"]),
+        (kuhn_bets() * 2, None, ["[0, 1, 1] and [0, 1, 1] overlap"]),
+        ([*kuhn_bets(), after(GAMES["kuhn_poker"](), 2)], None, ["[2] and [2, 0, 1] overlap"]),
         (kuhn_bets(), -kuhn_reach(0.5, 0, 1), ["not negative", "-0.5"]),
         (kuhn_bets(), kuhn_reach(NAN, 0, 1), ["finite", "nan"]),
         (kuhn_bets(), kuhn_reach(INFINITY, 0, 1), ["finite", "inf"]),
-        (kuhn_bets(), kuhn_reach(0, 0, 0), ["reach none of the roots"]),
+        (kuhn_bets(), kuhn_reach(0, 0, 0), ["none of the roots"]),
         (kuhn_bets(), [1.0, 1.0], ["shape (6, 2)", "(2,)"]),
         (kuhn_bets()[0], [1.0, 1.0, 1.0], ["shape (1, 2)", "(3,)"]),
         (kuhn_bets()[:2], np.ones((1, 4)), ["shape (2, 2)", "(1, 4)"]),
@@ -329,7 +329,7 @@ def test_what_is_no_state_is_refused(states):
 
 def test_a_position_that_was_set_up_is_refused():
     state = pyspiel.load_game("chess").new_initial_state("8/8/8/8/8/4k3/4q3/4K3 b - - 0 1")
-    with pytest.raises(ValueError, match=mentions("chess", "history []", "reached by play from the start")):
+    with pytest.raises(ValueError, match=mentions("chess", "history []", "must lead from the initial state to it")):
         compile_subgame(state, max_histories=10)
 
 
@@ -341,7 +341,7 @@ def test_limits_hold_and_count_all_roots():
 
 def test_profiles_of_unrelated_games_are_not_mixed():
     kuhn, leduc = (StrategyProfile.uniform(compile_game(GAMES[name]())) for name in ("kuhn_poker", "leduc_poker"))
-    with pytest.raises(ValueError, match=mentions("neither", "kuhn_poker", "leduc_poker", "all the infostates")):
+    with pytest.raises(ValueError, match=mentions("neither", "kuhn_poker", "leduc_poker", "all infostates")):
         kuhn.overwritten_by(leduc)
     three = StrategyProfile.uniform(compile_game(GAMES["kuhn_poker_3p"]()))
     with pytest.raises(ValueError, match="different numbers of players"):
@@ -389,7 +389,7 @@ def test_a_profile_answers_in_its_own_game_only():
     small, large = (pyspiel.load_game(f"leduc_poker(players={players})") for players in (2, 3))
     profile = StrategyProfile.uniform(compile_game(small, max_histories=20_000))
     asked = after(large, 0, 1, 2)
-    with pytest.raises(ValueError, match=mentions("another game, leduc_poker(", "than leduc_poker(players=3)")):
+    with pytest.raises(ValueError, match=mentions("another game, leduc_poker(", "not to leduc_poker(players=3)")):
         profile.action_probabilities(asked)
 
 
@@ -424,7 +424,7 @@ def _without_root(as_table):
 @pytest.mark.parametrize("as_table", [True, False], ids=["pyspiel", "Python"])
 def test_reach_needs_every_infostate_on_the_path(as_table):
     policy = _without_root(as_table)
-    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "history [0, 1]", "player 0 has nothing for infostate '0'")):
+    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "history [0, 1]", "player 0 has no entry for infostate '0'")):
         players_reach(after(GAMES["kuhn_poker"](), 0, 1, 0), policy)
 
 
@@ -458,7 +458,7 @@ def test_states_of_two_games_that_share_a_string_are_refused():
     assert str(one) == str(other)
     states = [after(one, 0), after(other, 1)]
     for use in (compile_subgame, lambda states: players_reach(states, UniformRandomPolicy(one))):
-        with pytest.raises(ValueError, match=mentions("two games", "efg_game()", "load the game once")):
+        with pytest.raises(ValueError, match=mentions("two game objects", "efg_game()", "load the game once")):
             use(states)
     assert compile_subgame([after(one, 0), after(one, 1)]).num_infostates == 1
 

@@ -35,7 +35,7 @@ def test_a_game_that_takes_all_memory_is_a_fault():
 
 
 def test_a_game_that_is_slow_is_no_fault(monkeypatch):
-    monkeypatch.setattr(trial, "_MOST_SECONDS", 1)
+    monkeypatch.setattr(trial, "_MAX_SECONDS", 1)
     assert fault_of(lambda: time.sleep(60)) is None
 
 

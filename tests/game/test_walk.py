@@ -61,7 +61,7 @@ NAN, INFINITY = float("nan"), float("inf")
         (lambda: pyspiel.load_game("catch"), ["catch", "information_state_string"]),
         (lambda: pyspiel.load_game("deep_sea"), ["deep_sea", "information_state_string"]),
         (lambda: pyspiel.load_game("pig"), ["pig", "information_state_string"]),
-        (games.noisy_string_game, ["test_noisy_string", "information_state_string changes", "history []"]),
+        (games.noisy_string_game, ["test_noisy_string", "information_state_string differs between two calls", "history []"]),
         (games.different_actions_game, ["test_different_actions", "'same' of player 0", "[0, 1]", "[0, 1, 2]", "history [1]"]),
         (games.no_legal_actions_game, ["test_no_legal_actions", "player 1", "history [1]", "no legal actions"]),
         (lambda: pyspiel.load_game("dark_hex(num_cols=3,num_rows=1)"), ["dark_hex", "no legal actions"]),
@@ -72,7 +72,7 @@ NAN, INFINITY = float("nan"), float("inf")
         (lambda: games.bad_chance_game([]), ["test_bad_chance", "history []", "chance outcomes"]),
         (lambda: games.bad_returns_game(NAN), ["test_bad_returns", "nan", "history [1]"]),
         (lambda: games.bad_returns_game(INFINITY), ["test_bad_returns", "inf", "history [1]"]),
-        (lambda: games.bad_returns_game(1e301), ["test_bad_returns", "1e+301", "history [1]", "up to 1e+300"]),
+        (lambda: games.bad_returns_game(1e301), ["test_bad_returns", "1e+301", "history [1]", "at most 1e+300"]),
         (lambda: games.wrong_returns_game([1.0, 0.0, -1.0]), ["test_wrong_returns", "not one number for each player"]),
         (lambda: games.wrong_returns_game(None), ["test_wrong_returns", "None", "not a list of numbers"]),
     ],
@@ -115,7 +115,7 @@ def test_legal_actions_that_openspiel_does_not_play_are_refused(action):
     game = games.python_game("test_odd_legal_actions", moves, state=_OddLegalActions)
     for use in (GameTree.from_game, estimate_size):
         with pytest.raises(
-            ValueError, match=games.mentions("test_odd_legal_actions", "history []", f"but {action!r} is no action")
+            ValueError, match=games.mentions("test_odd_legal_actions", "history []", f"but {action!r} is not an action")
         ):
             use(game)
 

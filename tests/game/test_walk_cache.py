@@ -98,22 +98,22 @@ def test_another_version_of_openspiel_walks_anew(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("load", "reason"),
     [
-        (games.GAMES["python_kuhn_poker"], "it is a Python or a matrix game"),
-        (lambda: games.python_chain(3), "it is a Python or a matrix game"),
-        (lambda: games.chain(3), "OpenSpiel cannot load it back by its string"),
-        (lambda: pyspiel.load_game("misere(game=python_kuhn_poker())"), "it is made from python_kuhn_poker"),
-        (lambda: pyspiel.load_game("misere(game=misere(game=python_kuhn_poker()))"), "it is made from python_kuhn_poker"),
-        (lambda: pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_rps")), "it is made from matrix_rps"),
+        (games.GAMES["python_kuhn_poker"], "it is a Python game or a matrix game"),
+        (lambda: games.python_chain(3), "it is a Python game or a matrix game"),
+        (lambda: games.chain(3), "OpenSpiel cannot load it from its string"),
+        (lambda: pyspiel.load_game("misere(game=python_kuhn_poker())"), "it contains python_kuhn_poker"),
+        (lambda: pyspiel.load_game("misere(game=misere(game=python_kuhn_poker()))"), "it contains python_kuhn_poker"),
+        (lambda: pyspiel.convert_to_turn_based(pyspiel.load_game("matrix_rps")), "it contains matrix_rps"),
         # A user's own matrix game under the name of one that OpenSpiel has.
         (
             lambda: pyspiel.convert_to_turn_based(pyspiel.create_matrix_game("matrix_mp", "", ["a"], ["b"], [[1]], [[-1]])),
-            "it is made from matrix_mp",
+            "it contains matrix_mp",
         ),
     ],
 )
 def test_games_whose_string_is_not_enough_are_walked_and_it_is_said(load, reason, tmp_path):
     game = load()
-    with pytest.warns(UserWarning, match=games.mentions(str(game), "is not kept", reason)):
+    with pytest.warns(UserWarning, match=games.mentions(str(game), "is not cached", reason)):
         compiled = compile_game(game, cache=tmp_path)
     assert compiled.fingerprint == compile_game(game).fingerprint
     assert list(tmp_path.iterdir()) == []
@@ -232,7 +232,7 @@ def test_arrays_that_do_not_fit_together_are_made_anew(change, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     spoil(path, change)
-    check_made_anew(path, good, "is not a walk that spiel_cfrplus kept, or is damaged")
+    check_made_anew(path, good, "is not a walk cached by spiel_cfrplus, or is damaged")
 
 
 @pytest.mark.parametrize("change", [without_last_node, one_more_root, end_before_the_start])
@@ -241,7 +241,7 @@ def test_nodes_that_are_no_tree_are_not_laid_out(change, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     spoil(path, change)
-    check_made_anew(path, good, "histories that do not make a tree")
+    check_made_anew(path, good, "the histories do not form a tree")
 
 
 def test_a_negative_size_is_found_even_where_all_sizes_fit_together(tmp_path):
@@ -333,14 +333,14 @@ def test_damaged_files_are_made_anew(damage, tmp_path):
     good = contents(path)
     damage(path)
     with within(30):
-        check_made_anew(path, good, "is not a walk that spiel_cfrplus kept, or is damaged")
+        check_made_anew(path, good, "is not a walk cached by spiel_cfrplus, or is damaged")
 
 
 def test_a_folder_in_the_place_of_a_walk_keeps_what_it_holds(tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     full_folder(path)
-    check_made_anew(path, good, "no regular file")
+    check_made_anew(path, good, "not a regular file")
     assert [found.read_text() for found in tmp_path.glob("*/somebody's")] == ["file"]
 
 
@@ -371,7 +371,7 @@ def test_the_walk_of_another_game_under_its_name_is_made_anew(tmp_path):
     path, other = kept(LEDUC, tmp_path / "a"), kept(pyspiel.load_game("kuhn_poker"), tmp_path / "b")
     good = contents(path)
     shutil.copy(other, path)
-    check_made_anew(path, good, "does not agree with leduc_poker()")
+    check_made_anew(path, good, "does not match leduc_poker()")
 
 
 def other_version(arrays):
@@ -401,7 +401,7 @@ def test_a_walk_through_other_rules_is_made_anew(change, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     spoil(path, change)
-    check_made_anew(path, good, "does not agree with leduc_poker()")
+    check_made_anew(path, good, "does not match leduc_poker()")
 
 
 def test_the_limit_holds_for_what_is_read(tmp_path):
@@ -417,7 +417,7 @@ def test_a_directory_that_cannot_be_had_is_refused_before_the_walk(tmp_path, no_
     for directory in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere", "/proc"):
         with pytest.raises(OSError, match=r"."):
             compile_game(LEDUC, cache=directory)
-    with pytest.raises(ValueError, match="cache needs the name of a directory"):
+    with pytest.raises(ValueError, match="cache must be the name of a directory"):
         compile_game(LEDUC, cache="")
 
 

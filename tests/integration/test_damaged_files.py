@@ -16,8 +16,8 @@ KUHN = pyspiel.load_game("kuhn_poker")
 CURVE = Curve((Row(1, 0.1, 0.9, 0.45, 0.0, None), Row(2, 0.2, 0.5, 0.25, 0.1, 0.3)), 0.25)
 CASES_PER_KIND = 60
 NOT_A_CHECKPOINT = "is not a checkpoint of spiel_cfrplus, or is damaged ("
-NOT_A_WALK = "is not a walk that spiel_cfrplus kept, or is damaged ("
-MADE_ANEW = "); it is made anew"
+NOT_A_WALK = "is not a walk cached by spiel_cfrplus, or is damaged ("
+MADE_ANEW = "); the game is walked again"
 
 
 def flip(data, generator):

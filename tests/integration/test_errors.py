@@ -45,23 +45,23 @@ REFUSED_AT_ONCE = [
 
 REFUSED = [
     *REFUSED_AT_ONCE,
-    refused("changing string", games.noisy_string_game, "information_state_string changes", "[]", "function of the history"),
+    refused("changing string", games.noisy_string_game, "differs between two calls", "[]", "function of the history"),
     refused(
         "imperfect recall",
         games.forgetful_game,
-        *("player 0", "infostate '0-0-2-later'", "does not recall", "1 at '0-0-1-early'", "0 at '0-0-1-early'"),
-        "let information_state_string tell the two apart",
+        *("player 0", "infostate '0-0-2-later'", "does not have perfect recall", "1 at '0-0-1-early'", "0 at '0-0-1-early'"),
+        "information_state_string must distinguish the two histories",
     ),
     refused(
         "imperfect recall of a claim",  # a die of 1 and a die of 2 become one
         load("liars_dice_ir(dice_sides=3)"),
-        *("player 1", "does not recall", "at 'P1 1 1-1'", "at 'P1 1 1-2'", "let information_state_string tell the two apart"),
+        *("player 1", "does not have perfect recall", "at 'P1 1 1-1'", "at 'P1 1 1-2'", "must distinguish the two histories"),
     ),
     refused("absent-minded", games.absent_minded, "player 0", "'0-0-1-junction'", "history [1]", "absent-mindedness"),
     refused(
         "different actions",
         games.different_actions_game,
-        *("'same' of player 0", "[0, 1]", "[0, 1, 2]", "history [1]", "information_state_string must tell them apart"),
+        *("'same' of player 0", "[0, 1]", "[0, 1, 2]", "history [1]", "must distinguish the two histories"),
     ),
     refused("returns of NaN", lambda: games.bad_returns_game(NAN), "history [1]", "nan", "not finite"),
     refused("infinite returns", lambda: games.bad_returns_game(-INFINITY), "history [1]", "-inf", "not finite"),
@@ -163,9 +163,7 @@ def test_what_is_no_solver_is_named(kuhn):
 def test_advice_about_pickling_fits_drop_in_solvers_too():
     game = games.chain(3)
     for solver in (openspiel_cfr.CFRSolver(game), CFRSolver(game)):
-        with pytest.raises(
-            ValueError, match=mentions("cannot be pickled", "Pickle what was computed", "spiel_cfrplus.CFRSolver")
-        ):
+        with pytest.raises(ValueError, match=mentions("cannot be pickled", "Pickle results", "a spiel_cfrplus solver")):
             pickle.dumps(solver)
 
 
@@ -173,7 +171,7 @@ def test_what_is_no_game_is_refused_by_every_solver():
     """The drop-in solvers raise what OpenSpiel's raise."""
     for solver_type in (*ALGORITHMS.values(), CFRBRSolver):
         for wrong in (None, "kuhn_poker"):
-            with pytest.raises(TypeError, match=mentions(f"expected a pyspiel.Game, got {wrong!r}; load one with")):
+            with pytest.raises(TypeError, match=mentions(f"expected a pyspiel.Game, got {wrong!r}; load a game with")):
                 solver_type(wrong)
 
 
@@ -188,8 +186,8 @@ def test_a_state_in_place_of_a_game_is_told_of_compile_subgame(kuhn):
     ("runs", "words"),
     [
         ([1], "runs must be a dictionary from names to rows, got [1]"),
-        ({"cfr": 1}, "the run 'cfr' must be rows, as convergence yields them, got 1"),
-        ({"cfr": [1]}, "the run 'cfr' must be rows, as convergence yields them, got 1 among them"),
+        ({"cfr": 1}, "the run 'cfr' must be an iterable of rows, as convergence yields them, got 1"),
+        ({"cfr": [1]}, "the run 'cfr' must contain rows only, as convergence yields them, got 1"),
     ],
 )
 def test_what_is_no_run_to_draw_is_named(runs, words, tmp_path):

@@ -165,5 +165,5 @@ def test_cfr_plus_closes_in_on_the_known_value(known_game):
 @pytest.mark.parametrize("how_and_known", games(perfect_recall=False))
 def test_game_whose_strings_forget_own_moves_is_refused(how_and_known):
     how, _ = how_and_known
-    with pytest.raises(ValueError, match="needs perfect recall"):
+    with pytest.raises(ValueError, match="requires perfect recall"):
         compile_game(load(**how))

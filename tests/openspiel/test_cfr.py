@@ -156,7 +156,7 @@ def test_what_is_written_into_the_current_policy_is_played():
     "name", ["_compute_counterfactual_regret_for_player", "_get_infostate_policy", "_initialize_info_state_nodes"]
 )
 def test_hooks_that_would_never_be_called_are_refused(name):
-    with pytest.raises(TypeError, match=f"Mine.{name} would never be called"):
+    with pytest.raises(TypeError, match=f"Mine.{name} is never called"):
         type("Mine", (cfr.CFRSolver,), {name: lambda self: None})
 
 

@@ -164,15 +164,15 @@ def test_errors_are_upstreams(module, upstream, name, arguments):
 
 
 def test_imperfect_recall_warns_and_runs():
-    with pytest.warns(UserWarning, match=r"(?s)player 0 at infostate .* does not recall its own past") as record:
+    with pytest.warns(UserWarning, match=r"(?s)player 0 at infostate .* does not have perfect recall") as record:
         solver = cfr.CFRPlusSolver(games.forgetful_game())
     assert record[0].filename == __file__
-    with pytest.warns(UserWarning, match="does not recall its own past") as record:
+    with pytest.warns(UserWarning, match="does not have perfect recall") as record:
         discounted_cfr.DCFRSolver(games.forgetful_game())
     assert record[0].filename == __file__
     solver.run(10)
     assert_same_policies(quietly(cfr.CFRSolver, games.forgetful_game()), upstream_cfr.CFRSolver(games.forgetful_game()), 10, 0)
-    with pytest.raises(ValueError, match="does not recall its own past"):
+    with pytest.raises(ValueError, match="does not have perfect recall"):
         cfr_br.CFRBRSolver(games.forgetful_game())
 
 

@@ -262,7 +262,7 @@ def test_locked_games_are_saved_copied_and_pickled(tmp_path):
     ("distributions", "words"),
     [
         ({(0, "7"): bets(0.5)}, ["player 0 has no infostate '7'", "kuhn_poker()"]),
-        ({(0, "1b"): bets(0.5)}, ["player 0 has no infostate '1b'", "it is one of player 1"]),
+        ({(0, "1b"): bets(0.5)}, ["player 0 has no infostate '1b'", "it is an infostate of player 1"]),
         ({(2, "0"): bets(0.5)}, ["players 0 to 1, got 2"]),
         ({(-1, "0"): bets(0.5)}, ["players 0 to 1, got -1"]),
         ({(0, "0"): {BET: 0.5}}, ["player 0 is not a probability distribution at infostate '0'", "0.5"]),
@@ -287,7 +287,7 @@ def test_what_names_no_infostates_is_refused(kuhn, distributions):
 
 def test_profiles_of_another_game_are_refused(kuhn, leduc):
     game = lock(kuhn, {(0, "0"): bets(0.25)})
-    with pytest.raises(ValueError, match="made for another game"):
+    with pytest.raises(ValueError, match="belongs to another game"):
         game.whole_profile(StrategyProfile.uniform(leduc))
-    with pytest.raises(ValueError, match="made for another game"):
+    with pytest.raises(ValueError, match="belongs to another game"):
         read_policy(game, StrategyProfile.uniform(kuhn))

@@ -232,7 +232,7 @@ def test_a_table_whose_observations_merge_infostates_is_refused():
     # 42 infostates: 1 + 4 + 16 for each player. Each sees the last round only: 1 + 4 observations.
     with pytest.raises(ValueError, match=mentions("10 rows for 42 infostates", "observation", "StrategyProfile")) as refused:
         profile.to_tabular_policy()
-    tree, (first, second) = solver.game.tree, re.search(r"strings; ('.*') and ('.*') would", str(refused.value)).groups()
+    tree, (first, second) = solver.game.tree, re.search(r"strings; ('.*') and ('.*') share", str(refused.value)).groups()
     shared = [tree.infostate_keys.index(ast.literal_eval(key)) for key in (first, second)]
     states = [state for _, state in tree.states(np.sort(tree.first_history[shared]))]
     assert len({state.observation_string(state.current_player()) for state in states}) == 1

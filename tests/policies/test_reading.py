@@ -253,7 +253,7 @@ def without(key: str) -> Strategies:
     ids=["dict", "pyspiel.TabularPolicy", "Policy", "computing", "per player", "the other's table", "one player's table"],
 )
 def test_a_missing_infostate_is_named(kuhn, make):
-    words = ["kuhn_poker", "player 1", "nothing for infostate '1p'"]
+    words = ["kuhn_poker", "player 1", "no entry for infostate '1p'"]
     with pytest.raises(ValueError, match=mentions(*words)):
         read_policy(kuhn, make(kuhn.tree.game, without("1p")))
 
@@ -266,7 +266,7 @@ def test_a_table_of_too_few_actions_is_refused(leduc):
 
 
 def test_a_policy_of_another_game_is_refused(kuhn, leduc):
-    with pytest.raises(ValueError, match=mentions("leduc_poker", "player 0", "nothing for infostate")):
+    with pytest.raises(ValueError, match=mentions("leduc_poker", "player 0", "no entry for infostate")):
         read_policy(leduc, openspiel_policy.TabularPolicy(kuhn.tree.game))
 
 
@@ -278,7 +278,7 @@ def test_a_policy_that_sees_more_than_the_infostate_is_refused(kuhn):
 
     # Histories are the two cards, then passes (0): card 2 of player 1 is the first that the walk meets again.
     words = ["kuhn_poker", "player 1", "infostate '2p'", "[0.0, 1.0] after history [0, 2, 0]", "[0.5, 0.5] after [1, 2, 0]"]
-    with pytest.raises(ValueError, match=mentions("depends on more than the infostate", *words)):
+    with pytest.raises(ValueError, match=mentions("is not a function of the infostate", *words)):
         read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
 
 
@@ -288,7 +288,7 @@ def test_a_policy_that_sees_a_little_more_than_the_infostate_is_refused(kuhn, di
         bet = 0.5 + difference * (state.history()[0] == 0)
         return {0: 1 - bet, 1: bet}
 
-    with pytest.raises(ValueError, match=mentions("depends on more than the infostate", "player 1")):
+    with pytest.raises(ValueError, match=mentions("is not a function of the infostate", "player 1")):
         read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
 
 
@@ -321,7 +321,7 @@ def test_a_profile_belongs_to_its_game_not_to_one_compilation_of_it(kuhn, make):
     profile = StrategyProfile(again, np.concatenate(sequences))
     np.testing.assert_array_equal(read_policy(kuhn, make(profile)).of_player(1), profile.of_player(1))
     other = compile_game(pyspiel.load_game("misere(game=kuhn_poker())"))
-    with pytest.raises(ValueError, match=r"made for another game, misere\(game=kuhn_poker\(\)\), .* than kuhn_poker"):
+    with pytest.raises(ValueError, match=r"belongs to another game, misere\(game=kuhn_poker\(\)\), .* not to kuhn_poker"):
         read_policy(kuhn, make(StrategyProfile(other, profile.probabilities)))
 
 
@@ -341,7 +341,7 @@ def test_tables_that_compute_their_answers_are_asked(kuhn):
 
 @pytest.mark.parametrize(
     ("answer", "words"),
-    [(None, "None"), ([0.5, 0.5], "0.5"), ({0: "half", 1: 0.5}, "half"), ([(0, 0.5), (0, 0.5)], "names an action twice")],
+    [(None, "None"), ([0.5, 0.5], "0.5"), ({0: "half", 1: 0.5}, "half"), ([(0, 0.5), (0, 0.5)], "contains an action twice")],
     ids=str,
 )
 def test_what_says_no_probabilities_by_action_is_refused_by_name(kuhn, answer, words):
@@ -382,7 +382,7 @@ def test_a_table_of_the_whole_game_is_read_in_its_parts(kuhn, make):
 
 def test_infostates_that_the_game_does_not_have_are_named(kuhn):
     table = StrategyProfile.uniform(kuhn).to_dict() | {"3pb": [(0, 1.0)]}
-    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "1 infostates", "'3pb'", "leave them out")):
+    with pytest.raises(ValueError, match=mentions("kuhn_poker()", "1 infostates", "'3pb'", "omit these infostates")):
         read_policy(kuhn, table)
 
 
@@ -399,7 +399,7 @@ def test_a_list_of_policies_says_whose_is_missing(kuhn):
     for policies, words in (
         ([profile], "kuhn_poker() has 2 players, got 1 policies: none for player 1"),
         ([], "kuhn_poker() has 2 players, got 0 policies: none for player 0, 1"),
-        ([profile] * 3, "kuhn_poker() has 2 players, got 3 policies; give one for each player"),
+        ([profile] * 3, "kuhn_poker() has 2 players, got 3 policies; pass one for each player"),
     ):
         with pytest.raises(ValueError, match=mentions(words)):
             evaluate(kuhn, policies)
@@ -412,6 +412,6 @@ def test_a_profile_of_another_part_of_the_game_is_told_apart(kuhn):
     for action in (0, 1):
         state.apply_action(action)
     part = StrategyProfile.uniform(compile_subgame(state))
-    words = ["another game, kuhn_poker() below [0, 1], ", "than kuhn_poker(), 12 infostates, "]
+    words = ["another game, kuhn_poker() below [0, 1], ", "not to kuhn_poker(), 12 infostates, "]
     with pytest.raises(ValueError, match=mentions(*words)):
         read_policy(kuhn, part)

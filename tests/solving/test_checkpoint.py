@@ -86,9 +86,7 @@ def test_games_without_a_string_are_loaded_by_passing_them(load_game, tmp_path):
         Solver.load(tmp_path / "solver.npz")
     for same_game in (game, load_game(), compile_game(game)):
         assert Solver.load(tmp_path / "solver.npz", same_game).nash_conv() == solver.nash_conv()
-    with pytest.raises(
-        ValueError, match=r"cannot be pickled.*CFRPlusSolver and their relatives can be saved with solver\.save"
-    ):
+    with pytest.raises(ValueError, match=r"cannot be pickled.*solver can be saved with solver\.save"):
         pickle.dumps(solver)
 
 
@@ -98,7 +96,7 @@ def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
         state.apply_action(action)
     locked = lock(KUHN, {(0, "0"): {0: 1.0}})
     for game, words in (
-        (compile_subgame(state), ["kuhn_poker() below [0, 1], 4 infostates", "than kuhn_poker(), 12 infostates"]),
+        (compile_subgame(state), ["kuhn_poker() below [0, 1], 4 infostates", "not to kuhn_poker(), 12 infostates"]),
         (locked, ["kuhn_poker(), 11 infostates", "1 infostates locked, than kuhn_poker(), 12 infostates"]),
     ):
         CFRPlusSolver(game).save(path)
@@ -109,7 +107,7 @@ def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
 
 def test_a_folder_that_is_missing_is_named(tmp_path):
     for write in (CFRSolver(KUHN).save, check_writable):
-        with pytest.raises(FileNotFoundError, match=rf"no such folder: '{re.escape(str(tmp_path / 'missing'))}'$"):
+        with pytest.raises(FileNotFoundError, match=rf"no such directory: '{re.escape(str(tmp_path / 'missing'))}'$"):
             write(tmp_path / "missing" / "solver.npz")
 
 
@@ -227,7 +225,7 @@ def test_a_failed_save_leaves_the_old_checkpoint_and_nothing_else(tmp_path, monk
 def test_what_is_no_file_is_no_checkpoint(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     for path in (tmp_path / "fifo", tmp_path):
-        with within(5), pytest.raises(ValueError, match="no regular file"):
+        with within(5), pytest.raises(ValueError, match="not a regular file"):
             Solver.load(path)
     with pytest.raises(FileNotFoundError):
         Solver.load(tmp_path / "nowhere")
@@ -438,9 +436,9 @@ def test_arrays_of_another_size_than_the_games_are_refused_before_they_are_read(
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/zero"])
 def test_a_device_is_neither_read_nor_replaced(path):
-    with pytest.raises(ValueError, match="no regular file"):
+    with pytest.raises(ValueError, match="not a regular file"):
         Solver.load(path)
-    with pytest.raises(OSError, match=f"no regular file: '{path}'"):
+    with pytest.raises(OSError, match=f"not a regular file: '{path}'"):
         CFRPlusSolver(KUHN).save(path)
 
 

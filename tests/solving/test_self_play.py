@@ -228,7 +228,10 @@ class Late(FollowTheLast):
         (lambda x: -x, "contains -1"),
         (lambda x: x + np.eye(13)[3] * np.nan, "contains nan"),
         (lambda x: x[:-1], r"expected one number for each of 13 sequences, got shape \(12,\)"),
-        (lambda x: np.r_[1.0, np.full(12, 0.5)], r"at infostate '0pb' sum to 1, the sequence before has 0.5 \(for a behav"),
+        (
+            lambda x: np.r_[1.0, np.full(12, 0.5)],
+            r"at infostate '0pb' sum to 1, but their parent sequence has 0.5 \(convert",
+        ),
     ],
 )
 @pytest.mark.parametrize("alternating", [True, False])

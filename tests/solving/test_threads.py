@@ -6,26 +6,26 @@ import numba
 import numpy as np
 import pytest
 
-from spiel_cfrplus.kernels.barrier import MOST_SPINS, ROUND, arrive, let_go, wait
+from spiel_cfrplus.kernels.barrier import MAX_SPINS, ROUND, arrive, release_team, wait
 from spiel_cfrplus.solving.threads import run_together
 
 
 @numba.njit(nogil=True)
 def count_together(barrier, member, num_members, counts, sums, spins):
     """In each round all count one up, then the last one to arrive adds the counts up."""
-    adaptive = spins == MOST_SPINS
+    adaptive = spins == MAX_SPINS
     for round_number in range(sums.size):
         counts[member] += 1
         if arrive(barrier, num_members):
             for count in counts[:num_members]:
                 sums[round_number] += count
-            let_go(barrier, num_members)
+            release_team(barrier, num_members)
         else:
             next_spins = wait(barrier, member, round_number, spins)
             spins = next_spins if adaptive else spins
 
 
-@pytest.mark.parametrize("spins", [0, MOST_SPINS])
+@pytest.mark.parametrize("spins", [0, MAX_SPINS])
 @pytest.mark.parametrize("num_members", [1, 2, 5])
 def test_everybody_meets_in_every_round(num_members, spins):
     counts, sums = np.zeros(num_members, np.int64), np.zeros(2000, np.int64)

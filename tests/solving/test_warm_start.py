@@ -355,7 +355,7 @@ class TestNothingIsChangedBy:
 
     @pytest.mark.parametrize("weight", [0, 5])
     def test_a_policy_that_is_none(self, solver, weight, leduc):
-        with pytest.raises(ValueError, match="nothing for infostate '2pb'"):
+        with pytest.raises(ValueError, match="no entry for infostate '2pb'"):
             solver.warm_start({key: mix for key, mix in kuhn_policy(EQUILIBRIUM).items() if key != "2pb"}, weight)
         with pytest.raises(ValueError, match="not a probability distribution"):
             solver.warm_start(kuhn_policy(EQUILIBRIUM | {"1": NAN}), weight)
