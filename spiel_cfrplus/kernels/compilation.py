@@ -1,12 +1,12 @@
-"""How functions of this package are compiled: by Numba, at their first call, and kept in the user's cache folder.
+"""Compilation of kernels by Numba at their first call, and the cache of compiled code in the user's cache directory.
 
-A *kernel* is a function of this package with the decorator `jit`. Kernels inline each other across
-files, so what is compiled from one file depends on all of them. Compiled code is therefore kept under a digest of the sources
-of all kernels, of the versions of everything that compiles them, of the processor and of Numba's settings. Numba's own cache
-(`cache=True`) knows a kernel's own file only, and writes into the package's folder.
+A *kernel* is a function of this package with the decorator `jit`. Kernels inline kernels from other files, so the compiled code
+of one file depends on all of them. The cache therefore identifies compiled code by a digest of the sources of all kernels, the
+versions of Python, Numba, llvmlite and NumPy, the processor, and Numba's settings. Numba's own cache (`cache=True`) tracks only
+the file of the kernel itself, and writes into the directory of the package.
 
-Kernel files import the standard library, NumPy, Numba, llvmlite and other kernel files only: what they inline must be in the
-digest.
+Kernel files import only the standard library, NumPy, Numba, llvmlite and other kernel files, because the digest must include
+everything that is inlined.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from spiel_cfrplus.kernels.compiled_files import KernelFiles, kernel_files, repo
 FOLDER = pathlib.Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("*.py"))
 
-# Numba's settings that change the code it makes.
+# Numba's settings that affect the compiled code.
 _SETTINGS = (
     "BOUNDSCHECK",
     "DEBUGINFO_DEFAULT",
@@ -53,28 +53,28 @@ _SETTINGS = (
 )
 
 
-# Inlined by force: calls that pass tuples of arrays by value cost as much as a small game's whole iteration. Without Numba's
-# runtime nothing can be allocated and no references are counted; counting them wherever a tuple of arrays is handed on made
-# iterations up to fifty times as long.
+# forceinline, because a call passes tuples of arrays by value, which would take as long as an iteration of a small game. Without
+# Numba's runtime (_nrt) kernels cannot allocate, and references are not counted. Counting them at every call that passes a tuple
+# of arrays made iterations up to fifty times as long.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The one way in which functions of this package are compiled: at their first call, kept on disk if they are kernels."""
+    """The only compilation decorator of this package; compiles at the first call and caches compiled kernels on disk."""
     dispatcher = numba.njit(**_OPTIONS)(function)
-    if _is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is the function
+    if _is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT, njit returns the function itself
         dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
     return dispatcher
 
 
 def _is_kernel(function: Callable[..., Any]) -> bool:
-    """Whether its module and its name identify the function, and the digest covers it. Not so for functions in functions."""
+    """Whether module and name identify the function and the digest includes its source; false for nested functions."""
     module = function.__module__
     return module.startswith("spiel_cfrplus.kernels.") and "<locals>" not in function.__qualname__
 
 
 class KernelCache:
-    """A kernel's compiled code on disk, as Numba's dispatcher asks for it (the interface of `numba.core.caching`).
+    """The cache of one kernel; implements the interface of `numba.core.caching` that Numba's dispatcher uses.
 
     Args:
       kernel: the kernel's module and name.
@@ -83,19 +83,19 @@ class KernelCache:
     def __init__(self, kernel: str) -> None:
         self._kernel = kernel
         self._enabled = True
-        self._files: KernelFiles | None = None  # those that were used last
+        self._files: KernelFiles | None = None  # of the last access
 
     @property
     def cache_path(self) -> str | None:
-        """The folder that was used last."""
+        """The directory of the last access."""
         return None if self._files is None or self._files.folder is None else str(self._files.folder)
 
     def enable(self) -> None:
-        """Reads and writes files from now on."""
+        """Enables reading and writing."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Neither reads nor writes files from now on."""
+        """Disables reading and writing."""
         self._enabled = False
 
     def flush(self) -> None:
@@ -104,7 +104,7 @@ class KernelCache:
             self._files.remove(f"{self._kernel}-")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled code for these types of arguments; None if there is none, so that it must be compiled."""
+        """The compiled code for the argument types; None if it is not in the cache and must be compiled."""
         target_context.refresh()
         name = self._file_name(signature)
         files = self._find_files(target_context.codegen()) if name else None
@@ -113,24 +113,24 @@ class KernelCache:
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(content))
-        except Exception:  # whatever is wrong with it, compiling it anew mends it
+        except Exception:  # whatever the error, the kernel can be compiled again
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keeps what was compiled."""
+        """Stores compiled code."""
         name = self._file_name(signature)
         files = self._find_files(result.codegen) if name else None
         if files is None or name is None or result.lifted or result.library.has_dynamic_globals:
             return
         try:
             content = dumps(result._reduce())
-        except Exception as error:  # the code works all the same
+        except Exception as error:  # the compiled code in memory is valid
             report_failure(f"Numba {numba.__version__} cannot store them ({error!r})")
         else:
             files.write(name, content)
 
     def _file_name(self, signature: Any) -> str | None:
-        """Of the kernel's file for these types; None if the types do not identify the code."""
+        """The name of the kernel's file for the argument types; None if the types do not identify the code."""
         arguments, returned = sigutils.normalize_signature(signature)
         described = [_describe(kind) for kind in (*arguments, types.none if returned is None else returned)]
         if None in described:
@@ -138,10 +138,10 @@ class KernelCache:
         return f"{self._kernel}-{hashlib.sha256(repr(described).encode()).hexdigest()[:32]}"
 
     def _find_files(self, codegen: Any) -> KernelFiles | None:
-        """The files for the code that this process would compile now."""
+        """The files of the digest for the code that this process compiles; None if the cache cannot be used."""
         if _STAMPS is None:
             report_failure(f"the package's sources are not in {FOLDER}")
-        # A process that imported a source before it changed compiles the old one.
+        # If a source file changed after it was imported, the code in memory does not match the digest of the file.
         if not self._enabled or _STAMPS is None or _stamps() != _STAMPS:
             return None
         settings = tuple((name, repr(getattr(numba.config, name, None))) for name in _SETTINGS)
@@ -150,17 +150,17 @@ class KernelCache:
 
 
 def _describe(kind: Any) -> str | None:
-    """What identifies a type in every process: its name, and a tuple's class; None for types that stand for functions.
+    """A string that identifies a type in every process: its name, and the class of a tuple; None for types of functions.
 
-    The names of Numba's types of functions do not tell two functions with one name apart.
+    The name of a Numba function type does not distinguish two functions with the same name.
     """
     if isinstance(kind, types.Number | types.Boolean | types.NoneType | types.Omitted | types.IntegerLiteral):
         return repr(kind)
-    if isinstance(kind, types.Array):  # its name varies with how it was made
+    if isinstance(kind, types.Array):  # the name of an array type is not canonical
         dtype = _describe(kind.dtype)
         return None if dtype is None else f"array {dtype} {kind.ndim} {kind.layout} {kind.mutable} {kind.aligned}"
     if isinstance(kind, types.BaseTuple):
-        elements: Any = kind  # for mypy, to which the class has none
+        elements: Any = kind  # for mypy: the class does not declare that it is iterable
         parts = [_describe(element) for element in elements]
         tuple_class = getattr(kind, "instance_class", tuple)
         fields = getattr(tuple_class, "_fields", ())
@@ -169,8 +169,8 @@ def _describe(kind: Any) -> str | None:
 
 
 def _stamps() -> tuple[tuple[int, int], ...] | None:
-    """When the sources were changed last, in nanoseconds, and their sizes; None if any is missing."""
-    if not SOURCES:  # as in an archive
+    """The modification times, in nanoseconds, and sizes of the source files; None if a file is missing."""
+    if not SOURCES:  # for example if the package is imported from a zip archive
         return None
     try:
         return tuple((status.st_mtime_ns, status.st_size) for status in (path.stat() for path in SOURCES))
@@ -183,7 +183,7 @@ _STAMPS = _stamps()
 
 @functools.cache
 def _digest(machine: tuple[str, ...], settings: tuple[tuple[str, str], ...]) -> str:
-    """Of all that the compiled code depends on but a kernel's name and its types of arguments; 32 hexadecimal digits."""
+    """The digest of everything that compiled code depends on except kernel name and argument types; 32 hexadecimal digits."""
     versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
     sources = [(path.name, path.read_bytes()) for path in SOURCES]
     return hashlib.sha256(repr((versions, machine, settings, sources)).encode()).hexdigest()[:32]

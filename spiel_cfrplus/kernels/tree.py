@@ -1,4 +1,4 @@
-"""Compiled passes over trees and tables that turn the record of a walk into the arrays of a game."""
+"""Kernels over trees and tables that convert the record of a walk into the arrays of a game."""
 
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.layouts import RELATIVE_TIE_TOLERANCE
@@ -6,14 +6,14 @@ from spiel_cfrplus.kernels.layouts import RELATIVE_TIE_TOLERANCE
 
 @jit
 def link_parents(group, edge_start, edge_action, edge_probability, next_edge, parent, action, chance_probability):
-    """Finds the parents in a tree in preorder, and what leads from them to their children.
+    """Computes the parent of each history of a tree in preorder, and the action and chance probability that lead to it.
 
     Args:
-      group: int32 (H,), the group of edges by which each history goes on; -1 at terminal ones.
-      edge_start: int32 (G + 1,), group g has the edges `edge_start[g] : edge_start[g + 1]`, one at least.
-      edge_action, edge_probability: what to write where an edge leads to.
+      group: int32 (H,), the group of outgoing edges of each history; -1 at terminal histories.
+      edge_start: int32 (G + 1,), group g has the edges `edge_start[g] : edge_start[g + 1]`, at least one.
+      edge_action, edge_probability: the action and the chance probability of each edge.
       next_edge: int32 (H,), scratch.
-      parent, action, chance_probability: (H,), filled but for the root's.
+      parent, action, chance_probability: (H,), output; the entry of the root is not written.
     """
     above = 0
     for h in range(group.size):
@@ -31,9 +31,9 @@ def link_parents(group, edge_start, edge_action, edge_probability, next_edge, pa
 
 @jit
 def segment_sums(order, run_start, weights, values, sums):
-    """Adds up `weights` (Z,) times the rows of `values` (Z, n), run after run; sums that are zero but for rounding are zero.
+    """Sums `weights` (Z,) times the rows of `values` (Z, n) over each run; sums within rounding error of zero become zero.
 
-    Run r is `order[run_start[r] : run_start[r + 1]]`, and is added in this order to row r of `sums` (R, n).
+    Run r is `order[run_start[r] : run_start[r + 1]]`; its sum, taken in this order, is written to row r of `sums` (R, n).
     """
     for run in range(sums.shape[0]):
         for column in range(values.shape[1]):
@@ -47,9 +47,9 @@ def segment_sums(order, run_start, weights, values, sums):
 
 @jit
 def counting_sort_pass(keys, order, next_place, placed):
-    """One pass of a radix sort: `placed` becomes `order`, uint32 (Z,), sorted stably by `keys`, uint32 (Z,).
+    """One pass of a radix sort: writes `order`, uint32 (Z,), sorted stably by `keys`, uint32 (Z,), to `placed`.
 
-    `next_place`, int64 (K,), holds on entry where the first of each key goes.
+    `next_place`, int64 (K,), contains on entry the position of the first element with each key; it is overwritten.
     """
     for i in range(order.size):
         row = order[i]
@@ -59,18 +59,18 @@ def counting_sort_pass(keys, order, next_place, placed):
 
 @jit
 def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence):
-    """Follows every player's last sequence down a game tree in preorder and finds each infostate's parent sequence.
+    """Computes the last sequence of each player at each history, and the parent sequence of each infostate.
 
     Args:
       parent, actor, infostate: arrays of a `GameTree`, H histories.
       first_sequence: int64 (I,), the number of the first sequence of each infostate.
-      last_sequence: int32 (H, n), row 0 holds the empty sequences on entry; all rows are filled.
-      num_children: int32 (H,), zeros on entry.
-      parent_sequence: int32 (I,), -1 on entry.
+      last_sequence: int32 (H, n), output; row 0 contains the empty sequences on entry.
+      num_children: int32 (H,), scratch, zeros on entry.
+      parent_sequence: int32 (I,), output, -1 on entry.
 
     Returns:
-      The first decision history whose player's last sequence differs from that of an earlier history of the same infostate
-      (no perfect recall; the pass stops there), or -1.
+      The first decision history at which the player's last sequence differs from that at an earlier history of the same
+      infostate (no perfect recall; the pass stops there), or -1.
     """
     for h in range(parent.size):
         if h > 0:
@@ -91,10 +91,11 @@ def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num
 
 @jit
 def find_repeated_infostate(infostate, subtree_end, latest):
-    """The first history in preorder with an ancestor in its own infostate, or -1. `latest` is int64 (I,), -1 on entry."""
+    """The first history in preorder with an ancestor in its infostate, or -1; `latest`, int64 (I,), is scratch, -1 on entry."""
     for h in range(infostate.size):
         if infostate[h] >= 0:
-            # Of the earlier histories of the infostate only the latest can have h below it, or an earlier one was found.
+            # It suffices to check the latest history of the infostate: if an earlier one were an ancestor of h, it would be
+            # an ancestor of the latest one too, which the pass would have returned.
             before = latest[infostate[h]]
             if before >= 0 and subtree_end[before] > h:
                 return h
@@ -112,13 +113,13 @@ def chance_reach(parent, chance_probability, reach):
 
 @jit
 def add_to_parents(parent, total):
-    """Bottom-up in a tree in preorder: adds each node's total to its parent's. Ones become subtree sizes."""
+    """Bottom-up over a tree in preorder: adds the total of each node to that of its parent. From ones: subtree sizes."""
     for node in range(parent.size - 1, 0, -1):
         total[parent[node]] += total[node]
 
 
 @jit
 def add_parents(parent, total):
-    """Top-down in a tree in preorder: adds the parent's total to each node's, so that steps become sums along paths."""
+    """Top-down over a tree in preorder: adds the total of the parent to that of each node. From steps: sums along paths."""
     for node in range(1, parent.size):
         total[node] += total[parent[node]]
