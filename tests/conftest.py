@@ -1,4 +1,4 @@
-"""Compiled games that several test files use, and how many cores the tests take the machine to have."""
+"""Compiled games that several test files use, and the number of cores that the tests assume."""
 
 import pytest
 from games import GAMES
@@ -9,7 +9,7 @@ from spiel_cfrplus._utils import validation
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests use up to eight threads or processes on any machine. The command line, in its own process, does not see this."""
+    """Tests use up to eight threads or processes on any machine. The command line is not affected."""
     monkeypatch.setattr(validation, "num_cores", lambda: 8)
 
 

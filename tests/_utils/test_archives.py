@@ -1,4 +1,4 @@
-"""Our `.npz` files: what a stranger may put into one is refused before memory is spent on it."""
+"""Reading of `.npz` files: invalid contents are refused before memory is allocated for them."""
 
 import contextlib
 import os
@@ -49,7 +49,7 @@ def read(path, name="numbers", dtype=np.float64, shape=(None,)):
         return archive.array(name, dtype, shape)
 
 
-def test_what_numpy_saved_is_read(tmp_path):
+def test_archives_written_by_numpy_are_read(tmp_path):
     np.savez(
         tmp_path / "a.npz", numbers=np.arange(5.0), empty=np.zeros((0, 3), np.int32), text=np.array('{"a": [1, "\\u00e4"]}')
     )
@@ -63,20 +63,20 @@ def test_what_numpy_saved_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(4,), (None, None), (), (5, 1)])
-def test_another_shape_than_expected_is_refused(shape, tmp_path):
+def test_unexpected_shapes_are_refused(shape, tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.arange(5.0)))])
     with pytest.raises(DamagedError, match=r"numbers is float64 of shape \(5,\), not float64 of shape "):
         read(path, shape=shape)
 
 
-def test_another_dtype_than_expected_is_refused(tmp_path):
+def test_unexpected_dtypes_are_refused(tmp_path):
     for dtype in (">f8", "<f4", "<i8", "<c16"):
         path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.ones(5, dtype)))])
         with pytest.raises(DamagedError, match=r"numbers is .* not float64"):
             read(path)
 
 
-def test_compressed_arrays_are_refused_before_they_are_inflated(tmp_path):
+def test_compressed_arrays_are_refused_before_decompression(tmp_path):
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**23},), }}"
     path = tmp_path / "a.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("numbers.npy", "w") as member:
@@ -116,13 +116,13 @@ def test_a_long_text_is_refused_before_it_is_read(tmp_path):
     ],
     ids=["deep", "list", "twice", "twice_within", "huge", "unicode", "text", "empty"],
 )
-def test_a_text_that_is_not_the_json_we_write_is_refused(text, words, tmp_path):
+def test_texts_that_are_not_json_objects_are_refused(text, words, tmp_path):
     np.savez(tmp_path / "a.npz", text=np.array(text))
     with pytest.raises(DamagedError, match=words), open_archive(tmp_path / "a.npz") as archive:
         archive.json("text")
 
 
-def test_characters_that_unicode_does_not_have_are_refused(tmp_path):
+def test_invalid_code_points_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", text=np.full(20, 0xFFFFFFFF, np.uint32).view("<U20").reshape(()))
     with pytest.raises(DamagedError, match="not an ASCII text"), open_archive(tmp_path / "a.npz") as archive:
         archive.json("text")
@@ -151,13 +151,13 @@ def test_characters_that_unicode_does_not_have_are_refused(tmp_path):
     ],
     ids=lambda header: header[:60].replace(" ", ""),
 )
-def test_headers_that_do_not_fit_the_data_are_refused(header, tmp_path):
+def test_headers_that_do_not_match_the_data_are_refused(header, tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", with_header(header, np.arange(5.0)))])
     with little_memory(), pytest.raises(DamagedError):
         read(path)
 
 
-def test_other_versions_of_npy_whose_headers_may_be_long_are_refused(tmp_path):
+def test_other_versions_of_the_npy_format_are_refused(tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", with_header("", np.arange(5.0), b"\x02\x00"))])
     with pytest.raises(DamagedError, match=r"unsupported version of the \.npy format"):
         read(path)
@@ -186,7 +186,7 @@ def test_a_long_list_of_members_is_refused_before_it_is_read(tmp_path):
         read(path)
 
 
-def test_two_members_of_one_name_are_refused(tmp_path):
+def test_two_members_with_the_same_name_are_refused(tmp_path):
     for second in ("numbers.npy", "numbers"):
         path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.zeros(3))), (second, npy(np.ones(3)))])
         with pytest.raises(DamagedError, match="two members with the same name"):
@@ -214,7 +214,7 @@ def test_encrypted_members_are_refused(tmp_path):
         read(path)
 
 
-def test_a_wrong_checksum_is_found_without_reading_into_memory(tmp_path):
+def test_a_wrong_checksum_is_found_by_reading_in_small_pieces(tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.zeros(2 * 10**6)))])
     with open(path, "r+b") as file:
         file.seek(5 * 10**6)
@@ -225,7 +225,7 @@ def test_a_wrong_checksum_is_found_without_reading_into_memory(tmp_path):
         read(path)
 
 
-def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+def test_files_that_are_not_regular_are_refused_without_blocking(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")
     for path, words in [
@@ -242,13 +242,13 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
             read(path)
 
 
-def test_reasons_are_one_short_line(tmp_path):
+def test_reasons_are_on_one_short_line(tmp_path):
     assert str(DamagedError("two\nlines " + 1000 * "x ")).startswith("two lines x x")
     assert str(DamagedError(1000 * "x")) == 196 * "x" + " ..."
     assert str(DamagedError(200 * "x")) == 200 * "x"
 
 
-def test_memory_that_runs_out_is_no_damage(tmp_path):
+def test_a_memory_error_is_not_reported_as_damage(tmp_path):
     path = write(tmp_path / "a.npz", [("numbers.npy", npy(np.zeros(3)))])
     with pytest.raises(MemoryError), open_archive(path):
         raise MemoryError

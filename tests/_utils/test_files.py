@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what killed writers leave behind."""
+"""Atomic writing of files, and temporary files of killed writers."""
 
 import errno
 import os
@@ -40,7 +40,7 @@ def kill(writer):
     writer.communicate()
 
 
-def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_target(tmp_path):
+def test_temporary_files_of_killed_writers_are_removed_by_the_next_writer_to_the_target(tmp_path):
     target = tmp_path / "target"
     kill(start_writer(target))
     kill(start_writer(tmp_path / "another"))
@@ -54,7 +54,7 @@ def test_what_killed_writers_left_is_removed_by_the_next_writer_to_the_same_targ
     assert os.listdir(tmp_path) == ["target"]
 
 
-def test_the_file_of_a_live_writer_stays(tmp_path):
+def test_the_file_of_a_running_writer_is_not_removed(tmp_path):
     target = tmp_path / "target"
     writer = start_writer(target)
     with files.atomic_write(target) as file:
@@ -67,7 +67,7 @@ def test_the_file_of_a_live_writer_stays(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["other machine", "no locks"])
-def test_a_file_whose_writer_cannot_be_asked_stays_for_an_hour(change, tmp_path, monkeypatch):
+def test_a_file_without_lock_information_is_removed_after_an_hour(change, tmp_path, monkeypatch):
     def no_locks(*args):
         raise OSError("Function not implemented")
 
@@ -87,7 +87,7 @@ def test_a_file_whose_writer_cannot_be_asked_stays_for_an_hour(change, tmp_path,
     assert os.listdir(tmp_path) == ["target"]
 
 
-def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
+def test_files_are_written_without_lock_support(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "fcntl", None)
     with files.atomic_write(tmp_path / "target") as file:
         file.write(b"whole")
@@ -98,7 +98,7 @@ def test_files_are_written_without_locks_too(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "I/O error")])
-def test_errors_that_name_no_file_name_the_target(error, tmp_path):
+def test_errors_without_a_file_name_the_target(error, tmp_path):
     with (
         pytest.raises(OSError, match=re.escape(f"{error.strerror}: '{tmp_path / 'target'}'")),
         files.atomic_write(tmp_path / "target"),
@@ -107,7 +107,7 @@ def test_errors_that_name_no_file_name_the_target(error, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tmp_path):
+def test_other_errors_are_not_changed(tmp_path):
     for error in (OSError(errno.EACCES, "Permission denied", "another"), TimeoutError("took too long")):
         before = str(error)
         with pytest.raises(type(error)) as raised, files.atomic_write(tmp_path / "target"):
@@ -116,7 +116,7 @@ def test_errors_that_name_a_file_and_those_of_no_system_call_keep_their_words(tm
 
 
 @pytest.mark.parametrize("path", [5, None, b"bytes", ["list"]], ids=repr)
-def test_what_is_no_path_is_named(path, kuhn):
+def test_arguments_that_are_not_paths_are_named(path, kuhn):
     rows = list(convergence(CFRSolver(kuhn), 1))
     calls = {
         "path": [

@@ -1,4 +1,4 @@
-"""Modules that are imported when they are asked for."""
+"""Modules that are imported on first access."""
 
 import sys
 
@@ -22,7 +22,7 @@ def test_a_module_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
 
 
 def test_modules_come_when_they_are_used():
-    """As the README writes them: `import spiel_cfrplus`, then `spiel_cfrplus.analysis.plotting.plot_convergence`."""
+    """As in the README: `import spiel_cfrplus`, then `spiel_cfrplus.analysis.plotting.plot_convergence`."""
     run_python("""
 import sys, spiel_cfrplus
 assert {"analysis", "game", "kernels", "openspiel", "policies", "regret_minimizers", "solving"} <= set(dir(spiel_cfrplus))

@@ -1,11 +1,11 @@
-"""The memory that is left: the limits of the address space and of containers."""
+"""Available memory under the limits of the address space and of containers."""
 
 import pytest
 
 from spiel_cfrplus._utils import memory
 
 
-def test_memory_heeds_the_limit_of_the_address_space(monkeypatch):
+def test_available_memory_respects_the_address_space_limit(monkeypatch):
     resource = pytest.importorskip("resource")
     used = memory.psutil.Process().memory_info().vms
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (used + 10**6, -1) if kind == resource.RLIMIT_AS else None)
@@ -25,7 +25,7 @@ def test_memory_heeds_the_limit_of_the_address_space(monkeypatch):
         ("", {}, None),
     ],
 )
-def test_memory_heeds_the_limits_of_containers(own, files, expected, monkeypatch, tmp_path):
+def test_available_memory_respects_the_limits_of_containers(own, files, expected, monkeypatch, tmp_path):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

@@ -1,4 +1,4 @@
-"""What OpenSpiel prints about errors that are reported anyway stays off standard error; what Python prints does not."""
+"""Messages that OpenSpiel prints before it raises an error are suppressed; output of Python is not."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def run_python(script: str, **options: object) -> subprocess.CompletedProcess[st
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, **options)
 
 
-def test_a_matrix_game_is_refused_without_a_word_on_standard_error(capfd, tmp_path):
+def test_a_matrix_game_is_refused_without_output_on_standard_error(capfd, tmp_path):
     assert why_string_is_not_enough(MATRIX) is not None
     assert not compile_game(MATRIX).tree.can_be_pickled
     with pytest.raises(ValueError, match="use processes=1"):
@@ -36,7 +36,7 @@ def test_a_matrix_game_is_refused_without_a_word_on_standard_error(capfd, tmp_pa
     assert capfd.readouterr().err == ""
 
 
-def test_what_python_prints_meanwhile_is_kept():
+def test_output_of_python_is_not_suppressed():
     result = run_python("""
 import os, sys, warnings
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
@@ -70,7 +70,7 @@ assert sys.stderr is before
         assert result.returncode == 0
 
 
-def test_threads_leave_standard_error_as_it_was(capfd):
+def test_concurrent_use_restores_standard_error(capfd):
     def enter_often() -> None:
         for _ in range(200):
             with silent_stderr():
@@ -85,7 +85,7 @@ def test_threads_leave_standard_error_as_it_was(capfd):
     assert capfd.readouterr().err == "still here"
 
 
-def test_it_may_be_entered_twice(capfd):
+def test_suppression_may_be_nested(capfd):
     with silent_stderr():
         with silent_stderr():
             os.write(2, b"one")
@@ -94,7 +94,7 @@ def test_it_may_be_entered_twice(capfd):
     assert capfd.readouterr().err == "three"
 
 
-def test_warnings_filters_are_left_alone():
+def test_warning_filters_are_not_changed():
     with warnings.catch_warnings(record=True) as caught, silent_stderr():
         warnings.warn("seen", stacklevel=1)
     assert [str(warning.message) for warning in caught] == ["seen"]

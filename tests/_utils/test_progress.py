@@ -1,4 +1,4 @@
-"""Progress bars: on terminals, where they are wanted, and nowhere else."""
+"""Progress bars are shown on terminals on request, and nowhere else."""
 
 import io
 import sys
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
     ("show", "stream", "is_shown"),
     [(True, Terminal, True), (False, Terminal, False), (True, io.StringIO, False), (False, io.StringIO, False)],
 )
-def test_a_bar_is_shown_on_a_terminal_if_it_is_wanted(show, stream, is_shown, monkeypatch):
+def test_a_bar_is_shown_on_a_terminal_on_request(show, stream, is_shown, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream())
     with progress.progress_bar(show, unit="things", total=10) as advance:
         advance(4)

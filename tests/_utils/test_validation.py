@@ -1,4 +1,4 @@
-"""Numbers that the user gives, wherever they are given: what is no count, number or player is refused by name."""
+"""Validation of numeric arguments of all public functions: the errors name the argument."""
 
 import games
 import numpy as np
@@ -16,7 +16,7 @@ from spiel_cfrplus.solving.best_response_play import BestResponsePlay
 
 
 @pytest.mark.parametrize("number", [1e3, np.float64(10), None, "3"])
-def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
+def test_counts_that_are_not_integers_are_refused(number, kuhn):
     solver = CFRPlusSolver(kuhn)
     calls = [
         lambda: solver.run(number),
@@ -40,7 +40,7 @@ def test_counts_that_are_no_integers_are_refused_at_once(number, kuhn):
 
 
 @pytest.mark.parametrize("number", [2**62 + 1, 2**63, 10**30])
-def test_counts_beyond_what_compiled_code_counts_are_refused(number, kuhn):
+def test_counts_beyond_64_bits_are_refused(number, kuhn):
     solver = CFRPlusSolver(kuhn)
     for call in (
         lambda: solver.run(number),
@@ -51,7 +51,7 @@ def test_counts_beyond_what_compiled_code_counts_are_refused(number, kuhn):
             call()
 
 
-def test_integers_of_numpy_are_integers(kuhn):
+def test_numpy_integers_are_accepted(kuhn):
     solver = CFRPlusSolver(kuhn)
     solver.run(np.uint8(2))
     assert [row.iteration for row in convergence(solver, np.int64(3), report_every=np.int32(1))] == [3, 4, 5]
@@ -73,7 +73,7 @@ def test_integers_of_numpy_are_integers(kuhn):
         ("0", TypeError, "a player must be an integer from 0 to 1, got '0'"),
     ],
 )
-def test_players_that_there_are_not_are_refused(player, error, words, kuhn):
+def test_players_that_do_not_exist_are_refused(player, error, words, kuhn):
     profile = StrategyProfile.uniform(kuhn)
     for call in (
         lambda: profile.of_player(player),
@@ -86,7 +86,7 @@ def test_players_that_there_are_not_are_refused(player, error, words, kuhn):
 
 
 @pytest.mark.parametrize("value", ["2", None, [1.0]])
-def test_what_is_no_number_is_named(value, kuhn):
+def test_arguments_that_are_not_numbers_are_named(value, kuhn):
     calls = {
         "the averaging power": lambda: Averaging(value),
         "the exponent alpha": lambda: DiscountedRegretMatching(value),
@@ -102,7 +102,7 @@ def test_what_is_no_number_is_named(value, kuhn):
             call()
 
 
-def test_more_threads_or_processes_than_cores_are_refused_before_any_work(monkeypatch):
+def test_more_threads_or_processes_than_cores_are_refused_in_advance(monkeypatch):
     monkeypatch.setattr(validation, "num_cores", lambda: 2)
     for number in (3, 100_000, 2**63 - 1, 2**70):
         words = f"the number of threads must be at most 2, the number of cores of this machine, got {number}"

@@ -1,4 +1,4 @@
-"""Warnings name the line that called into the package."""
+"""Warnings are attributed to the line that calls the package."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from spiel_cfrplus._utils.warnings import warn
 
 
 def warning_of(module: str) -> pytest.WarningsRecorder:
-    """What is recorded when a function of a module warns, which another of its functions calls."""
+    """The recorded warning if a function of a module is called by another function of the module and warns."""
     members = {"__name__": module, "warn": warn}
     exec(compile("def inner():\n    warn('a word')\n\ndef outer():\n    inner()\n", "elsewhere.py", "exec"), members)
     with pytest.warns(UserWarning, match="^a word$") as record:

@@ -1,4 +1,4 @@
-"""Pictures of convergence, read back through matplotlib's own objects."""
+"""Convergence plots, checked through the matplotlib objects."""
 
 import itertools
 import math
@@ -29,25 +29,25 @@ FAST = [row(2, 0.125, 2.0), row(50, 0.25, 1e-12)]
 
 
 def lines(axes):
-    """The lines that are runs, as points; points without height are left out."""
+    """The lines of the runs as points; points without a height are omitted."""
     drawn = [line.get_xydata() for line in axes.get_lines() if line.get_marker() == "."]
     return [points[~np.isnan(points[:, 1])].tolist() for points in drawn]
 
 
 def triangles(axes):
-    """Where the triangles stand, in shares of the axis upwards."""
+    """The positions of the triangles; heights are fractions of the axis."""
     marks = [line for line in axes.get_lines() if line.get_marker() == "v"]
     assert all(mark.get_transform() == axes.get_xaxis_transform() for mark in marks)
     return [mark.get_xydata().tolist() for mark in marks]
 
 
 def drawn(figure):
-    """The halves after matplotlib has drawn them."""
+    """The two plots after matplotlib has drawn them."""
     figure.canvas.draw()
     return figure.axes
 
 
-def test_both_halves_show_the_rows_on_logarithmic_axes():
+def test_both_plots_show_the_rows_on_logarithmic_axes():
     left, right = drawn(convergence_figure({"slow": SLOW, "fast": iter(FAST)}, title="a title"))
     assert [axes.get_xscale() + axes.get_yscale() for axes in (left, right)] == ["loglog", "loglog"]
     assert (left.get_xlabel(), right.get_xlabel(), left.get_ylabel()) == ("iterations", "seconds", "NashConv")
@@ -59,7 +59,7 @@ def test_both_halves_show_the_rows_on_logarithmic_axes():
     assert left.get_ylim()[0] < 1e-12 < 4.0 < left.get_ylim()[1]
 
 
-def test_the_legend_names_the_lines_as_they_are():
+def test_the_legend_shows_the_names_unchanged():
     names = ["cfr+", "_hidden", "$x^$", "exactly 0"]  # matplotlib would hide the second and choke on the third
     left, right = drawn(convergence_figure(dict.fromkeys(names, SLOW), title="$x^$"))
     assert [text.get_text() for text in left.get_legend().get_texts()] == names
@@ -69,7 +69,7 @@ def test_the_legend_names_the_lines_as_they_are():
     assert len(set(colors)) == 4
 
 
-def test_thirty_lines_can_be_told_apart():
+def test_thirty_lines_have_different_styles():
     left, _ = convergence_figure({str(index): SLOW for index in range(30)}).axes
     looks = {(line.get_color(), line.get_linestyle()) for line in left.get_lines() if line.get_marker() == "."}
     assert len(looks) == 30
@@ -99,7 +99,7 @@ def test_exact_zeros_are_triangles_on_the_lower_edge():
     ],
     ids=["start", "start at equilibrium", "no time", "equilibrium", "far apart", "standing still"],
 )
-def test_rows_without_a_place_on_an_axis_raise_no_warning(rows):
+def test_rows_that_an_axis_cannot_show_cause_no_warning(rows):
     left, right = drawn(convergence_figure({"run": rows}))
     assert lines(left) == [[[r.iteration, r.nash_conv] for r in rows if r.iteration and r.nash_conv]]
     assert lines(right) == [[[r.seconds, r.nash_conv] for r in rows if r.seconds and r.nash_conv]]
@@ -122,7 +122,7 @@ def test_labels_of_a_short_axis_do_not_overlap():
 
 
 @pytest.mark.parametrize("file_format", FIRST_BYTES)
-def test_the_ending_decides_the_format(file_format, tmp_path):
+def test_the_extension_determines_the_format(file_format, tmp_path):
     for path in (tmp_path / f"picture.{file_format}", str(tmp_path / f"PICTURE.{file_format.upper()}")):
         plot_convergence({"run": SLOW}, path)
         with open(path, "rb") as file:
@@ -132,7 +132,7 @@ def test_the_ending_decides_the_format(file_format, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_picture_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
+def test_a_failed_plot_does_not_replace_the_file(tmp_path, monkeypatch):
     def fail(canvas, file, **options):
         file.write(b"half a picture")
         raise OSError("disk full")
@@ -147,7 +147,7 @@ def test_a_picture_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_link_points_to_is_replaced(tmp_path):
+def test_the_target_of_a_link_is_replaced(tmp_path):
     target, link = tmp_path / "target.svg", tmp_path / "link.svg"
     target.write_text("old")
     link.symlink_to(target)
@@ -169,20 +169,20 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
         ({"run": [row(1, 0.5, math.inf)]}, "picture.png", "finite and non-negative, got inf"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(runs, name, words, tmp_path):
+def test_invalid_runs_are_refused(runs, name, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         plot_convergence(runs, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch):
+def test_the_error_without_matplotlib_names_the_package_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         plot_convergence({"run": SLOW}, tmp_path / "picture.png")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_matplotlib_is_loaded_for_drawing_only_and_pyplot_never(tmp_path):
+def test_matplotlib_is_imported_on_first_use_without_pyplot(tmp_path):
     program = f"""
 import sys
 from spiel_cfrplus.analysis import plotting
@@ -196,7 +196,7 @@ assert "matplotlib.pyplot" not in sys.modules
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
-def test_the_figure_can_be_changed():
+def test_the_figure_can_be_modified():
     figure = convergence_figure({"run": SLOW})
     assert isinstance(figure, Figure)
     assert isinstance(figure.canvas, FigureCanvasAgg)

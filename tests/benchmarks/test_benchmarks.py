@@ -1,4 +1,4 @@
-"""benchmarks/comparison.py and roofline.py as a user runs them, on one game and without a look at the times."""
+"""benchmarks/comparison.py and roofline.py as a user runs them, on one game; times are not checked."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ def compare(*flags):
 
 
 def openspiel_iterations(target):
-    """The first of 1, 2, 5, 10, ... iterations after which OpenSpiel's CFR+ on Kuhn poker has that NashConv."""
+    """The first of 1, 2, 5, 10, ... iterations after which OpenSpiel's CFR+ on Kuhn poker reaches the NashConv."""
     game = pyspiel.load_game("kuhn_poker")
     solver = pyspiel.CFRPlusSolver(game)
     for iteration in range(1, 10001):
@@ -30,7 +30,7 @@ def openspiel_iterations(target):
     raise AssertionError(f"no NashConv of {target}")
 
 
-def test_a_game_two_solvers_and_one_that_is_absent(tmp_path):
+def test_a_comparison_of_two_solvers_with_one_absent(tmp_path):
     venv.create(tmp_path / "empty", with_pip=False)
     python = tmp_path / "empty" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     path = tmp_path / "numbers.json"
@@ -55,14 +55,14 @@ def test_a_game_two_solvers_and_one_that_is_absent(tmp_path):
     assert results["openspiel_cpp"]["times_openspiel_cpp"] == 1
 
 
-def test_a_pair_that_names_no_solver_is_an_error():
+def test_an_unknown_solver_is_an_error():
     code, output, errors = compare("--python", "regret=python")
     assert (code, output) == (2, "")
     assert "expected SOLVER=PATH" in errors
 
 
 def roofline(*flags):
-    """What roofline.py prints of Kuhn poker, its strategies uniform."""
+    """The output of roofline.py for Kuhn poker with uniform strategies."""
     command = [sys.executable, str(ROOFLINE), "--games", "kuhn_poker", "--settle=0", "--seconds=0.01", *flags]
     result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr

@@ -25,7 +25,7 @@ t "" 4 "" { 4 -4 }
 
 
 def _two_halves(outcomes: str) -> pyspiel.Game:
-    """Chance picks between a choice of 3 or 1 and a choice of 0 or 4: worth (3 + 4) / 2 to player 0."""
+    """Chance selects a choice between 3 and 1 or one between 0 and 4: the value for player 0 is (3 + 4) / 2."""
     return pyspiel.load_efg_game(_UNLABELED.replace("OUTCOMES", outcomes))
 
 
@@ -49,21 +49,21 @@ def test_chance_outcomes_with_one_action_id_are_refused(use, outcomes):
         use(game)
 
 
-def test_labeled_chance_outcomes_are_walked_to_their_own_branches():
+def test_labeled_chance_outcomes_lead_to_different_branches():
     solver = CFRPlusSolver(_two_halves('"heads" 1/2 "tails" 1/2'))
     solver.run(100)
     assert solver.evaluate().values.tolist() == pytest.approx([3.5, -3.5], abs=1e-2)
 
 
 class _OddOutcomes(games._TreeState):
-    """Chance outcomes that are no pairs of an action and a probability."""
+    """Chance outcomes that are not (action, probability) pairs."""
 
     def chance_outcomes(self):
         return self._place.node.probabilities
 
 
 @pytest.mark.parametrize("outcomes", [[0, 1], [(0, 0.5, 1), (1, 0.5, 1)], [(0, "half"), (1, "half")]])
-def test_chance_outcomes_that_are_no_pairs_are_refused(outcomes):
+def test_chance_outcomes_that_are_not_pairs_are_refused(outcomes):
     ends = [Turn(0, "pick", {0: End([1, -1]), 1: End([0, 0])})] * 2
     game = games.python_game("test_odd_outcomes", Chance(outcomes, ends), state=_OddOutcomes)
     with pytest.raises(ValueError, match=mentions("test_odd_outcomes", "history []", "not (action, probability) pairs")):
@@ -71,7 +71,7 @@ def test_chance_outcomes_that_are_no_pairs_are_refused(outcomes):
 
 
 @pytest.mark.parametrize("action", [1.5, -1, "1", None, 2**63])
-def test_chance_actions_that_are_no_action_ids_are_refused(action):
+def test_invalid_chance_actions_are_refused(action):
     ends = [Turn(0, "pick", {0: End([1, -1]), 1: End([0, 0])})] * 2
     game = games.python_game("test_odd_outcomes", Chance([(0, 0.5), (action, 0.5)], ends), state=_OddOutcomes)
     for use in (GameTree.from_game, estimate_size):

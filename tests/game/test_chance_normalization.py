@@ -1,4 +1,4 @@
-"""Chance probabilities that do not sum to 1: where they are divided by their sum, and where they stay as they are."""
+"""Chance probabilities that do not sum to 1: when they are normalized and when not."""
 
 import warnings
 
@@ -13,7 +13,7 @@ from spiel_cfrplus.game.parallel_walk import walk_whole_game
 from spiel_cfrplus.openspiel import cfr
 
 
-def test_chance_probabilities_of_six_decimals_are_normalized_with_one_note():
+def test_chance_probabilities_with_six_decimals_are_normalized_with_one_warning():
     with pytest.warns(UserWarning, match=mentions("test_bad_chance", "history []", "sum to 0.999999")) as notes:
         solver = CFRPlusSolver(guess_the_outcome([0.333333] * 3))
     solver.run(10)
@@ -34,14 +34,14 @@ def test_sums_within_the_tolerance_are_accepted(probabilities):
 
 
 @pytest.mark.parametrize("probabilities", [[1 / 49] * 49, [0.1] * 10, [1 / 3, 1 / 3, 1 / 3 + 5e-13]])
-def test_sums_that_differ_from_1_by_rounding_stay_the_same_doubles(probabilities):
+def test_sums_that_differ_from_1_by_rounding_are_not_normalized(probabilities):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tree = compile_game(guess_the_outcome(probabilities)).tree
     assert tree.chance_probability[tree.parent == 0].tolist() == probabilities
 
 
-def test_sub_games_see_the_normalized_probabilities():
+def test_subgames_have_normalized_probabilities():
     game = guess_the_outcome([0.166667, 0.333333, 0.499999])
     states = [game.new_initial_state().child(outcome) for outcome in range(3)]
     tree = compile_subgame(states).tree
@@ -50,7 +50,7 @@ def test_sub_games_see_the_normalized_probabilities():
     )
 
 
-def test_drop_in_solver_keeps_the_probabilities_that_openspiel_computes_with():
+def test_the_drop_in_solver_does_not_normalize_probabilities():
     game = guess_the_outcome([0.333333] * 3)
     mine, theirs = cfr.CFRPlusSolver(game), pyspiel.CFRPlusSolver(game)
     for _ in range(5):
@@ -64,6 +64,6 @@ def test_drop_in_solver_keeps_the_probabilities_that_openspiel_computes_with():
     assert tree.chance_probability[tree.parent == 0].tolist() == [0.333333] * 3
 
 
-def test_walks_keep_the_probabilities_that_the_game_gives():
+def test_walks_do_not_normalize_probabilities():
     record = walk_whole_game(guess_the_outcome([0.333333] * 3))
     assert record.outcome_probabilities.tolist() == [0.333333] * 3

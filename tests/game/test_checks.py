@@ -1,4 +1,4 @@
-"""Checks made before the walk: games that cannot start, have no information states, or are no games."""
+"""Checks made before the walk: games without initial state or information states, and other objects."""
 
 import types
 
@@ -11,13 +11,13 @@ from spiel_cfrplus import GameTree, compile_game
 
 
 @pytest.mark.parametrize("wrong", ["kuhn_poker", None, 3])
-def test_what_is_no_game_is_a_type_error(wrong):
+def test_arguments_that_are_not_games_are_type_errors(wrong):
     with pytest.raises(TypeError, match=r"pyspiel\.load_game"):
         GameTree.from_game(wrong)
 
 
 @pytest.mark.parametrize("observer", ["absent", "none", "refused", "without a string"])
-def test_a_python_game_without_an_observer_is_told_of_it(observer, monkeypatch):
+def test_the_error_for_a_python_game_without_an_observer_names_the_observer(observer, monkeypatch):
     game = games.python_game("unobserved", games.Turn(0, "here", {0: games.End((1, -1)), 1: games.End((-1, 1))}))
 
     def make_py_observer(self: object, iig_obs_type: object = None, params: object = None) -> object:
@@ -45,7 +45,7 @@ def test_games_that_cannot_start_are_refused():
             compile_game(pyspiel.load_game(name))
 
 
-def test_memory_that_a_first_state_cannot_have_is_an_error_that_names_the_game(monkeypatch):
+def test_a_memory_error_of_the_initial_state_names_the_game(monkeypatch):
     game = games.python_game("enormous", games.End((1, -1)))
 
     def fail(self: object) -> None:

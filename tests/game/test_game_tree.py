@@ -1,4 +1,4 @@
-"""The game tree: what its arrays say."""
+"""The arrays of the game tree."""
 
 import tracemalloc
 
@@ -75,7 +75,7 @@ def test_parents_come_first_and_children_in_legal_order(name):
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_infostates_are_numbered_as_they_are_met(name):
+def test_infostates_are_numbered_in_the_order_of_the_walk(name):
     tree = load_tree(name)
     met = tree.infostate[tree.infostate != NO_INFOSTATE]
     assert list(dict.fromkeys(met.tolist())) == list(range(tree.num_infostates))
@@ -83,19 +83,19 @@ def test_infostates_are_numbered_as_they_are_met(name):
     assert np.all(np.diff(tree.first_history) > 0)
 
 
-def test_one_string_of_two_players_is_two_infostates():
+def test_one_string_for_two_players_is_two_infostates():
     tree = GameTree.from_game(games.shared_string_game())
     assert tree.infostate_keys == ("my turn", "my turn")
     assert tree.infostate_player.tolist() == [0, 1]
 
 
-def test_idle_players_get_no_infostates():
+def test_idle_players_have_no_infostates():
     tree = GameTree.from_game(pyspiel.convert_to_turn_based(games.idle_player_game()))
     assert np.bincount(tree.infostate_player).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "python_kuhn_poker", "sheriff", "goofspiel_3"])
-def test_states_replays_histories_and_leaves_what_it_yielded_alone(name):
+def test_states_replays_histories_and_does_not_modify_yielded_states(name):
     tree = load_tree(name)
     wanted = np.sort(np.random.default_rng(0).choice(tree.num_histories, 30, replace=False))
     yielded = list(tree.states(wanted))
@@ -131,7 +131,7 @@ def test_arrays_of_infostates_are_read_only(field):
         getattr(load_tree("kuhn_poker"), field)[0] = 1
 
 
-def test_iterating_touches_no_state(monkeypatch):
+def test_iterations_use_no_states(monkeypatch):
     solver = CFRPlusSolver(GAMES["python_kuhn_poker"]())
 
     def refuse(state: pyspiel.State, action: int) -> None:
@@ -145,7 +145,7 @@ def test_iterating_touches_no_state(monkeypatch):
     assert solver.nash_conv() < 1e-3
 
 
-def test_a_chance_outcome_of_probability_zero_counts_for_nothing():
+def test_a_chance_outcome_of_probability_zero_has_no_effect():
     solver = CFRPlusSolver(games.zero_chance_game())
     solver.run(20_000)
     evaluation = solver.evaluate()
@@ -156,14 +156,14 @@ def test_a_chance_outcome_of_probability_zero_counts_for_nothing():
 
 
 @pytest.mark.parametrize("large", [2**31 - 1, 2**31, 2**40])
-def test_action_ids_of_any_size_are_kept(large):
+def test_large_action_ids_are_stored(large):
     ends = {action: End([float(number), -float(number)]) for number, action in enumerate((3, large))}
     tree = GameTree.from_game(games.python_game("test_large_ids", Turn(0, "only", ends)))
     assert tree.action.tolist() == [NO_ACTION, 3, large]
     assert tree.history_actions(2) == (large,)
 
 
-def test_a_walk_and_what_is_made_of_it_take_little_memory():
+def test_walking_and_compiling_take_little_memory():
     # 51181 histories and 5120 infostates. Per history, in bytes, the tree itself takes 31; the infostates some 20.
     game = pyspiel.load_game("liars_dice(dice_sides=5)")
     assert len(SequenceFormGame.from_tree(load_tree("kuhn_poker")).payoff_arrays.entry_utility) == 60  # loads the kernels
@@ -180,7 +180,7 @@ def test_a_walk_and_what_is_made_of_it_take_little_memory():
     assert compiled / tree.num_histories < 100
 
 
-def test_games_whose_methods_must_be_told_the_player_are_solved_as_by_openspiel():
+def test_games_whose_methods_require_the_player_are_solved_as_by_openspiel():
     game = games.player_given_game()
     theirs = openspiel_cfr.CFRPlusSolver(game)
     drop_in = cfr.CFRPlusSolver(game)
@@ -195,7 +195,7 @@ def test_games_whose_methods_must_be_told_the_player_are_solved_as_by_openspiel(
     assert evaluate(solver.game, solver.average_policy()).nash_conv == pytest.approx(solver.nash_conv(), abs=1e-15)
 
 
-def test_sub_games_and_estimates_of_games_whose_methods_must_be_told_the_player():
+def test_subgames_and_estimates_of_games_whose_methods_require_the_player():
     game = games.player_given_game()
     state = game.new_initial_state().child(0).child(1)
     assert compile_subgame(state).treeplexes[1].infostate_keys == ("second",)

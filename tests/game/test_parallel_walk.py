@@ -1,4 +1,4 @@
-"""The walk in several processes against the walk in one."""
+"""The walk in several processes compared with the walk in one."""
 
 import contextlib
 import dataclasses
@@ -33,7 +33,7 @@ def assert_same(ours, expected):
 
 @pytest.fixture
 def only_in_parts(monkeypatch):
-    """What cannot be walked in parts fails instead of being walked in one."""
+    """Makes the walk fail, instead of walking in one process, if it cannot be done in parts."""
 
     def refuse(*arguments, **options):
         raise AssertionError("walked in this process")
@@ -42,7 +42,7 @@ def only_in_parts(monkeypatch):
 
 
 def walked_here(game, parts, limits=NO_LIMITS):
-    """The parts as processes would send them, walked here."""
+    """The parts that workers would send, walked in this process."""
 
     def walked(roots):
         try:
@@ -63,7 +63,7 @@ NAMES = [
 
 @pytest.mark.parametrize("processes", [2, 5])
 @pytest.mark.parametrize("name", NAMES)
-def test_parts_make_the_record_of_one_walk(name, processes, only_in_parts, monkeypatch):
+def test_joined_parts_equal_one_walk(name, processes, only_in_parts, monkeypatch):
     game = pyspiel.load_game(name)
     monkeypatch.setattr(parallel_walk, "_workers", lambda game, parts, *_: walked_here(game, parts))
     assert_same(walk_whole_game(game, processes=processes), walk_whole_game_alone(game))
@@ -76,11 +76,11 @@ def walk_whole_game_alone(game):
 
 
 @pytest.mark.parametrize("processes", [2, 3])
-def test_processes_send_what_one_walk_meets(processes, only_in_parts):
+def test_workers_produce_the_record_of_one_walk(processes, only_in_parts):
     assert_same(walk_whole_game(LIARS, processes=processes), walk_whole_game_alone(LIARS))
 
 
-def test_a_game_that_is_walked_in_processes_compiles_to_the_same(only_in_parts, tmp_path):
+def test_a_game_walked_in_several_processes_compiles_to_the_same_arrays(only_in_parts, tmp_path):
     shared = compile_game(LIARS, processes=2, cache=tmp_path)
     read = compile_game(LIARS, cache=tmp_path)
     assert shared.fingerprint == read.fingerprint
@@ -88,27 +88,27 @@ def test_a_game_that_is_walked_in_processes_compiles_to_the_same(only_in_parts, 
 
 
 @pytest.mark.parametrize("processes", [0, -2, 1.5, "2", None, True])
-def test_there_is_at_least_one_process(processes):
+def test_the_number_of_processes_is_positive(processes):
     with pytest.raises(ValueError, match=f"the number of processes must be an integer of 1 or more, got {processes!r}"):
         compile_game(LIARS, processes=processes)
 
 
 @pytest.mark.parametrize("load", [games.GAMES["python_kuhn_poker"], lambda: games.chain(3), lambda: games.python_chain(3)])
-def test_games_that_a_process_could_not_load_are_refused(load):
+def test_games_that_workers_cannot_load_are_refused(load):
     game = load()
     with pytest.raises(ValueError, match=games.mentions(str(game), "cannot be walked by several processes", "use processes=1")):
         compile_game(game, processes=2)
 
 
 @pytest.mark.parametrize("limit", [1146, 500, 3])
-def test_the_limit_is_that_of_one_walk(limit, monkeypatch):
+def test_limits_apply_to_all_processes_together(limit, monkeypatch):
     monkeypatch.setattr(parallel_walk, "_workers", lambda game, parts, _, limits: walked_here(game, parts, limits))
     with pytest.raises(ValueError, match=rf"has more than max_histories={limit} histories \(counted {limit + 1} so far\)"):
         compile_game(LIARS, processes=2, max_histories=limit)
     assert compile_game(LIARS, processes=2, max_histories=1147).tree.num_histories == 1147
 
 
-def test_what_a_part_is_refused_for_is_said_as_without_parts():
+def test_errors_are_the_same_as_with_one_process():
     game = pyspiel.load_game("dark_hex(num_cols=3,num_rows=1)")
     messages = []
     for processes in (1, 2):
@@ -128,7 +128,7 @@ def test_infostates_whose_actions_differ_between_parts_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("executable", ["/bin/false", "/bin/true", "/bin/cat"])
-def test_processes_that_fail_leave_it_to_this_one(executable, monkeypatch):
+def test_the_main_process_repeats_the_walk_if_a_worker_fails(executable, monkeypatch):
     monkeypatch.setattr(sys, "executable", executable)
     assert_same(walk_whole_game(LIARS, processes=2), walk_whole_game_alone(LIARS))
 
@@ -156,7 +156,7 @@ def test_ctrl_c_ends_all_processes():
     assert not any(map(is_there, workers))
 
 
-def test_workers_are_outside_the_group_that_hears_ctrl_c():
+def test_workers_are_in_another_process_group():
     if sys.platform == "win32":
         assert parallel_walk._IN_NEW_GROUP == {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
     else:

@@ -1,4 +1,4 @@
-"""States that are replayed when they are asked for, in exports of games too deep to keep them."""
+"""States that are replayed on access, in exports of games that are too deep to store them."""
 
 import tracemalloc
 
@@ -11,7 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cfrplus import StrategyProfile, compile_game
 
 
-def test_the_table_of_a_deep_game_keeps_no_states(monkeypatch):
+def test_the_table_of_a_deep_game_stores_no_states(monkeypatch):
     game = games.python_chain(300)
     expected = openspiel_policy.TabularPolicy(game)
     monkeypatch.setattr("spiel_cfrplus.game.replayed_states._MAX_ACTIONS", 1000)

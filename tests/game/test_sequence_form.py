@@ -1,4 +1,4 @@
-"""The compiled game: its size, its payoffs against a sum over the ends of all plays, its fingerprint."""
+"""The compiled game: its size, its payoffs compared with a sum over terminal histories, its fingerprint."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ def test_sizes_of_well_known_games(name, num_infostates, num_sequences, num_nonz
 
 
 def payoff_table(root: Node) -> dict[tuple[reference.Plan, ...], np.ndarray]:
-    """Chance probability times returns, summed over the plays that end with the same tuple of the players' pasts."""
+    """Chance reach times returns, summed over terminal histories with the same tuple of the players' sequences."""
     num_players = reference.num_players(root)
     table: dict[tuple[reference.Plan, ...], np.ndarray] = {}
 
@@ -108,7 +108,7 @@ def test_payoff_gradient_does_not_read_the_players_own_strategy():
     assert game.payoff_gradient(1, strategies).tolist() == expected.tolist()
 
 
-def test_a_game_that_pays_nothing_compiles():
+def test_a_game_without_payoffs_compiles():
     game = compile_game(games.matrix_game([[0, 0], [0, 0]]))
     assert len(game.payoffs) == 0
     assert game.payoff_gradient(0, [np.ones(3), np.ones(3)]).tolist() == [0, 0, 0]
@@ -160,7 +160,7 @@ def test_player_slices_partition_a_vector_over_all_sequences():
 # Recall.
 
 
-def test_gradient_refuses_players_and_strategies_that_do_not_fit():
+def test_gradient_refuses_invalid_players_and_strategies():
     game = compile_game(GAMES["kuhn_poker"]())
     strategies = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
     for player in (-1, 2):
@@ -199,7 +199,7 @@ def test_two_player_constant_sum_is_read_from_the_returns(load, expected):
     assert game.is_two_player_constant_sum is expected
 
 
-def test_constant_sum_does_not_trust_the_game_type():
+def test_constant_sum_does_not_depend_on_the_game_type():
     # A Python game declared zero-sum that is not.
     game = games.python_game("test_liar", Turn(0, "pick", {0: End([1, -1]), 1: End([1, 1])}))
     assert game.get_type().utility == pyspiel.GameType.Utility.ZERO_SUM
@@ -229,7 +229,7 @@ def other_numbers_of_actions(treeplex):
 
 
 @pytest.mark.parametrize("change", [other_actions, other_parents, other_keys, other_numbers_of_actions])
-def test_games_that_differ_in_one_thing_have_different_fingerprints(change, kuhn):
+def test_games_with_one_difference_have_different_fingerprints(change, kuhn):
     other = dataclasses.replace(kuhn.treeplexes[0], **change(kuhn.treeplexes[0]))
     assert dataclasses.replace(kuhn, treeplexes=(other, kuhn.treeplexes[1])).fingerprint != kuhn.fingerprint
     assert dataclasses.replace(kuhn, treeplexes=kuhn.treeplexes[::-1]).fingerprint != kuhn.fingerprint
@@ -251,13 +251,13 @@ def test_empty_sequences_have_no_action(kuhn):
     assert all(treeplex.actions[1:].tolist() == 6 * [0, 1] for treeplex in kuhn.treeplexes)
 
 
-def test_rounding_by_hand():
+def test_tie_tolerance_by_hand():
     # 2^-44 of the larger of (|2| + |-4|) / 2 and (1 + 4) / 2 for the row player, of (2 + 1) / 2 and (4 + 4) / 2 for the other.
     game = compile_game(games.matrix_game([[2, -4], [1, 4]]))
     assert (game.tie_tolerance * 2**44).tolist() == [3, 3, 3, 4, 4, 4]
 
 
-def test_rounding_by_hand_where_the_player_moves_again(kuhn):
+def test_tie_tolerance_by_hand_with_two_moves_of_the_player(kuhn):
     # A deal has 1/6. With the jack, facing a bet (half of both deals): calling costs 2, so 2 * 1/12 * 2 = 1/3. Before that,
     # betting loses 2 or wins 1, so 2 * 1/12 * (2 + 1) = 1/2; passing costs 1 if passed, so 2 * 1/12 * 1, and 1/3 from above.
     treeplex, rounding = kuhn.treeplexes[0], kuhn.tie_tolerance[kuhn.player_slices[0]]
@@ -266,7 +266,7 @@ def test_rounding_by_hand_where_the_player_moves_again(kuhn):
         assert rounding[own.start : own.stop] * 2**44 == pytest.approx([expected, expected], rel=1e-14)
 
 
-def test_payoffs_that_add_up_to_nothing_are_left_out():
+def test_payoffs_that_sum_to_zero_are_omitted():
     tenths = Chance([0.1, 0.2, 0.3, 0.4], [End(pay) for pay in ([1, -1], [1, -1], [-1, 1], [0, 0])])
     assert 0.1 + 0.2 - 0.3 != 0
     game = compile_game(games.efg_game(Turn(0, "start", {0: tenths, 1: End([7, -7])})))

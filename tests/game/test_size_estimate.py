@@ -1,4 +1,4 @@
-"""Estimates of a game's size against sizes counted by independent programs."""
+"""Estimates of game sizes compared with sizes counted by independent programs."""
 
 import math
 import statistics
@@ -30,7 +30,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_estimates_are_close(name):
+def test_estimates_are_accurate(name):
     estimate = estimate_size(pyspiel.load_game(name))
     assert estimate.is_complete
     assert estimate.num_histories == pytest.approx(SIZES[name], rel=0.06)
@@ -44,7 +44,7 @@ def test_small_games_are_counted_exactly(name):
     assert estimate.num_decisions == np.count_nonzero(tree.actor >= 0)
 
 
-def test_an_estimate_is_the_same_each_time_and_leaves_other_draws_alone():
+def test_estimates_are_deterministic_and_do_not_use_the_global_generator():
     game = pyspiel.load_game("liars_dice")
     first = estimate_size(game)
     assert estimate_size(game) == first != estimate_size(game, seed=1)
@@ -53,7 +53,7 @@ def test_an_estimate_is_the_same_each_time_and_leaves_other_draws_alone():
 @pytest.mark.parametrize(
     ("load", "probes"), [(GAMES["leduc_poker"], 40), (GAMES["kuhn_poker"], 3), (lambda: games.random_efg(3, depth=7), 7)]
 )
-def test_estimates_are_right_on_average(load, probes, monkeypatch):
+def test_estimates_are_unbiased(load, probes, monkeypatch):
     # Few probes, so that all ways of choosing matter: kinds with a probe, with less than one, and edges that are always chosen.
     game = load()
     size = compile_game(game).tree.num_histories
@@ -65,7 +65,7 @@ def test_estimates_are_right_on_average(load, probes, monkeypatch):
     assert statistics.fmean(estimates) == pytest.approx(size, abs=4 * deviation / math.sqrt(400))
 
 
-def test_what_is_too_large_or_too_deep_is_not_followed_to_the_end():
+def test_estimates_of_games_that_are_too_large_or_too_deep_are_incomplete():
     chess = estimate_size(pyspiel.load_game("chess"))
     assert not chess.is_complete
     assert chess.num_histories > MOST_HISTORIES
@@ -100,6 +100,6 @@ def test_memory_grows_with_infostates():
         (1e9, "10100.0 to 10460.0 GB, depending on the number of infostates"),
     ],
 )
-def test_memory_is_a_range_only_where_its_ends_differ(num_decisions, words):
+def test_memory_is_a_range_only_if_its_ends_differ(num_decisions, words):
     size = SizeEstimate(2, num_histories=1e11, num_decisions=num_decisions, key_bytes=0, is_complete=True)
     assert size.memory == words

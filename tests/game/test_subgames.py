@@ -1,4 +1,4 @@
-"""Games that start at some states of another: what is below them, how likely they are, and what becomes of the solution."""
+"""Subgames: their histories, the distribution of their roots, and the use of their solutions."""
 
 import copy
 import itertools
@@ -45,7 +45,7 @@ def kuhn_bets() -> list[pyspiel.State]:
 
 
 def kuhn_reach(jack: float, queen: float, king: float) -> np.ndarray:
-    """Player 0 bets so often with its cards; player 1 has done nothing."""
+    """Reach for given probabilities that player 0 bets with each card; player 1 has not moved."""
     return np.array([[(jack, queen, king)[own], 1] for own, _ in itertools.permutations(range(3), 2)])
 
 
@@ -56,7 +56,7 @@ def leduc_flops() -> list[pyspiel.State]:
 
 
 def frontier(game: pyspiel.Game, depth: int) -> tuple[list[pyspiel.State], list[pyspiel.State]]:
-    """The states `depth` moves from the start, and those where play has ended by then."""
+    """The states after `depth` moves, and terminal states before."""
     states, ended = [game.new_initial_state()], []
     for _ in range(depth):
         states = [state.child(action) for state in states for action in state.legal_actions()]
@@ -133,7 +133,7 @@ def test_only_the_ratios_of_a_players_reach_matter(scale):
     np.testing.assert_allclose(scaled.tree.chance_probability, plain.tree.chance_probability, rtol=1e-14)
 
 
-def test_one_state_is_a_game_of_its_own_whatever_its_reach():
+def test_reach_has_no_effect_on_a_subgame_with_one_root():
     state = after(GAMES["leduc_poker"](), 0, 3, 1, 1, 5)  # jack against queen, a king on the table
     game = compile_subgame(state)
     assert game.fingerprint == compile_subgame([state], [0.25, 1e-3]).fingerprint
@@ -144,7 +144,7 @@ def test_one_state_is_a_game_of_its_own_whatever_its_reach():
 
 @pytest.mark.parametrize("seed", [0, 2, 4, 7, 9, 10, 13, 16])  # in which two moves cut no infostate
 @pytest.mark.parametrize("num_players", [2, 3])
-def test_values_below_a_frontier_add_up_to_those_of_the_whole(seed, num_players):
+def test_values_of_subgames_sum_to_those_of_the_whole_game(seed, num_players):
     whole = compile_game(games.random_efg(seed, num_players=num_players, zero_sum=seed % 2 == 0))
     profile = StrategyProfile(whole, reference.random_probabilities(whole, seed))
     policy = reference.policy_of(profile)
@@ -171,7 +171,7 @@ def test_values_below_a_frontier_add_up_to_those_of_the_whole(seed, num_players)
 # Arrays.
 
 
-def test_the_start_of_a_game_is_the_game():
+def test_the_subgame_at_the_initial_state_is_the_whole_game():
     game = GAMES["leduc_poker"]()
     assert compile_subgame(game.new_initial_state()).fingerprint == compile_game(game).fingerprint
     assert GameTree.from_states(game.new_initial_state()).roots == GameTree.from_game(game).roots == ((),)
@@ -194,7 +194,7 @@ def test_histories_and_states_of_several_roots():
     assert ends == tree.returns.tolist()
 
 
-def test_given_states_stay_as_they_are():
+def test_root_states_are_not_modified():
     states = kuhn_bets()
     before = [state.history() for state in states]
     compile_subgame(states)
@@ -202,7 +202,7 @@ def test_given_states_stay_as_they_are():
     assert [state.history() for state in states] == before
 
 
-def test_chance_may_be_to_move_and_uneven():
+def test_roots_may_be_chance_nodes_with_unequal_probabilities():
     deals = [Turn(0, f"card {card}", {a: End([a * (3 * card - 1), a * (1 - 3 * card)]) for a in range(2)}) for card in range(2)]
     game = games.efg_game(Chance([0.25, 0.75], deals))
     whole = compile_subgame(game.new_initial_state())
@@ -211,7 +211,7 @@ def test_chance_may_be_to_move_and_uneven():
     assert both.payoffs.tolist() == whole.payoffs.tolist() == [[-0.25, 0.25], [1.5, -1.5]]
 
 
-def test_python_games_and_wrapped_games_have_sub_games():
+def test_python_games_and_wrapped_games_have_subgames():
     python = games.lone_player_game()
     states, _ = frontier(python, 1)
     game = compile_subgame(states)
@@ -244,7 +244,7 @@ def test_an_infostate_before_and_below_the_roots_is_refused():
 # What comes out.
 
 
-def test_solutions_are_put_into_policies_of_the_whole():
+def test_solutions_are_inserted_into_policies_of_the_whole_game():
     whole = compile_game(GAMES["kuhn_poker"]())
     blueprint = StrategyProfile(whole, reference.random_probabilities(whole, 3))
     states = kuhn_bets()
@@ -270,7 +270,7 @@ def test_an_infostate_that_its_player_never_reaches_stays_uniform():
     assert policy["2pb"][BET][1] > 0.9
 
 
-def test_solvers_of_sub_games_are_saved_copied_and_pickled(tmp_path):
+def test_solvers_of_subgames_are_saved_copied_and_pickled(tmp_path):
     game = compile_subgame(leduc_flops())
     solver = CFRPlusSolver(game)
     solver.run(20)
@@ -285,7 +285,7 @@ def test_solvers_of_sub_games_are_saved_copied_and_pickled(tmp_path):
         CFRPlusSolver.load(tmp_path / "solver")
 
 
-def test_what_is_below_which_roots_is_shown():
+def test_summaries_show_the_roots():
     assert "below [0, 1, 1] and 5 others, " in repr(compile_subgame(kuhn_bets()))
     assert "below [0, 1, 1], " in repr(GameTree.from_states(kuhn_bets()[0]))
 
@@ -316,30 +316,30 @@ def terminal() -> pyspiel.State:
         (pyspiel.load_game("matrix_rps").new_initial_state(), None, ["simultaneous moves"]),
     ],
 )
-def test_bad_starts_are_refused(states, reach, words):
+def test_invalid_roots_are_refused(states, reach, words):
     with pytest.raises(ValueError, match=mentions(*words)):
         compile_subgame(states, reach)
 
 
 @pytest.mark.parametrize("states", [None, "kuhn_poker", [0, 1, 1], [*kuhn_bets(), None]])
-def test_what_is_no_state_is_refused(states):
+def test_arguments_that_are_not_states_are_refused(states):
     with pytest.raises(TypeError, match="expected one pyspiel"):
         compile_subgame(states)
 
 
-def test_a_position_that_was_set_up_is_refused():
+def test_a_state_that_its_history_does_not_lead_to_is_refused():
     state = pyspiel.load_game("chess").new_initial_state("8/8/8/8/8/4k3/4q3/4K3 b - - 0 1")
     with pytest.raises(ValueError, match=mentions("chess", "history []", "must lead from the initial state to it")):
         compile_subgame(state, max_histories=10)
 
 
-def test_limits_hold_and_count_all_roots():
+def test_limits_apply_to_all_roots_together():
     assert compile_subgame(kuhn_bets(), max_histories=19).tree.num_histories == 19
     with pytest.raises(ValueError, match="max_histories=18"):
         compile_subgame(kuhn_bets(), max_histories=18)
 
 
-def test_profiles_of_unrelated_games_are_not_mixed():
+def test_profiles_of_unrelated_games_cannot_be_combined():
     kuhn, leduc = (StrategyProfile.uniform(compile_game(GAMES[name]())) for name in ("kuhn_poker", "leduc_poker"))
     with pytest.raises(ValueError, match=mentions("neither", "kuhn_poker", "leduc_poker", "all infostates")):
         kuhn.overwritten_by(leduc)
@@ -355,7 +355,7 @@ def test_profiles_of_unrelated_games_are_not_mixed():
         narrow.overwritten_by(wide)
 
 
-def test_profiles_are_not_mixed_where_as_many_actions_have_other_ids():
+def test_profiles_with_different_action_ids_cannot_be_combined():
     def one_turn(*actions: int) -> SequenceFormGame:
         ends = {action: End([action, -action]) for action in actions}
         return compile_game(games.python_game(f"test_one_turn_{actions[1]}", Turn(0, "x", ends)))
@@ -365,7 +365,7 @@ def test_profiles_are_not_mixed_where_as_many_actions_have_other_ids():
         one.overwritten_by(other)
 
 
-def test_reach_needs_a_policy_that_answers():
+def test_reach_requires_a_policy_object():
     game = compile_game(GAMES["kuhn_poker"]())
     state = after(game.tree.game, 0, 1, 0)
     for policy in (None, {}, 1):
@@ -384,7 +384,7 @@ def test_reach_is_refused_for_policies_of_games_with_other_players(make):
         players_reach(state, policy)
 
 
-def test_a_profile_answers_in_its_own_game_only():
+def test_a_profile_refuses_states_of_other_games():
     # The two games have the same information-state strings at the first move.
     small, large = (pyspiel.load_game(f"leduc_poker(players={players})") for players in (2, 3))
     profile = StrategyProfile.uniform(compile_game(small, max_histories=20_000))
@@ -393,14 +393,14 @@ def test_a_profile_answers_in_its_own_game_only():
         profile.action_probabilities(asked)
 
 
-def test_a_profile_knows_its_game_by_parameters_that_are_written_out():
+def test_a_profile_accepts_its_game_with_explicit_default_parameters():
     profile = StrategyProfile.uniform(compile_game(pyspiel.load_game("kuhn_poker")))
     state = after(pyspiel.load_game("kuhn_poker(players=2)"), 0, 1, 0)
     assert players_reach(state, profile).tolist() == [[0.5, 1.0]]
 
 
 class _Answer(UniformRandomPolicy):
-    """Says the same everywhere."""
+    """A policy with the same distribution everywhere."""
 
     def __init__(self, game, answer):
         super().__init__(game)
@@ -422,7 +422,7 @@ def _without_root(as_table):
 
 
 @pytest.mark.parametrize("as_table", [True, False], ids=["pyspiel", "Python"])
-def test_reach_needs_every_infostate_on_the_path(as_table):
+def test_reach_requires_every_infostate_on_the_path(as_table):
     policy = _without_root(as_table)
     with pytest.raises(ValueError, match=mentions("kuhn_poker()", "history [0, 1]", "player 0 has no entry for infostate '0'")):
         players_reach(after(GAMES["kuhn_poker"](), 0, 1, 0), policy)
@@ -436,7 +436,7 @@ def test_reach_needs_every_infostate_on_the_path(as_table):
         ({0: 0.5, 2: 0.5}, "plays the illegal action 2"),
     ],
 )
-def test_reach_needs_a_distribution_over_the_legal_actions(answer, words):
+def test_reach_requires_a_distribution_over_the_legal_actions(answer, words):
     game = GAMES["kuhn_poker"]()
     with pytest.raises(ValueError, match=mentions("kuhn_poker(), history [0, 1]", "policy of player 0", words)):
         players_reach(after(game, 0, 1, 0), _Answer(game, answer))
@@ -463,6 +463,6 @@ def test_states_of_two_games_that_share_a_string_are_refused():
     assert compile_subgame([after(one, 0), after(one, 1)]).num_infostates == 1
 
 
-def test_states_of_a_game_that_was_loaded_twice_belong_together():
+def test_states_of_a_game_that_was_loaded_twice_can_be_combined():
     states = [after(pyspiel.load_game("kuhn_poker"), *deal) for deal in ((JACK, QUEEN), (JACK, KING))]
     assert len(compile_subgame(states).tree.roots) == 2

@@ -66,8 +66,8 @@ def test_transitions_of_kuhn(kuhn, j):
         assert [kuhn.after(sequence) for sequence in kuhn.sequences(j[card + 3])] == [END, END]
 
 
-def test_a_sure_next_decision_is_no_observation():
-    """In the idle player's game nothing is learned between player 0's action 1 and its second move."""
+def test_a_single_next_decision_is_not_an_observation():
+    """In the idle player's game there is no observation between player 0's action 1 and its second move."""
     treeplex = compile_game(pyspiel.convert_to_turn_based(games.idle_player_game())).treeplexes[0]
     assert treeplex.after(EMPTY_SEQUENCE) == DecisionPoint(0)
     assert [treeplex.after(sequence) for sequence in treeplex.sequences(0)] == [END, DecisionPoint(1)]
@@ -82,7 +82,7 @@ def test_a_player_who_never_acts_has_the_empty_sequence_only():
     assert not idle.contains([0.5])
 
 
-def test_description_names_actions_as_asked(kuhn):
+def test_describe_uses_the_given_action_names(kuhn):
     lines = kuhn.describe(lambda point, action: ["check", "raise"][action]).splitlines()
     assert lines[0] == "root -> k1"
     assert "j4 '0pb': p = (j1, check), rho(j4, check) = end, rho(j4, raise) = end" in lines
@@ -125,7 +125,7 @@ def test_sequence_form_of_kuhn_by_hand(kuhn, j):
 
 
 @pytest.mark.parametrize(("name", "player"), all_treeplexes())
-def test_behavioral_and_sequence_form_convert_into_each_other(name, player):
+def test_conversions_between_behavioral_and_sequence_form_are_inverse(name, player):
     treeplex = load_treeplex(name, player)
     policy = random_policy(treeplex, player)
     reach = treeplex.sequence_form(policy)
@@ -138,7 +138,7 @@ def test_behavioral_and_sequence_form_convert_into_each_other(name, player):
     assert np.allclose(treeplex.behavioral_policy(7 * reach), back, rtol=0, atol=1e-14)
 
 
-def test_unreached_decision_points_are_read_as_uniform(kuhn, j):
+def test_unreached_decision_points_are_uniform(kuhn, j):
     policy = kuhn.uniform_policy()
     policy[list(kuhn.sequences(j[1]))] = [0.0, 1.0]
     policy[list(kuhn.sequences(j[4]))] = policy[list(kuhn.sequences(j[5]))] = [0.9, 0.1]
@@ -161,7 +161,7 @@ def test_uniform_policy_is_uniform_over_the_actions_of_each_point():
         assert treeplex.uniform_policy()[own.start : own.stop].tolist() == [1 / len(own)] * len(own)
 
 
-def test_conversions_leave_their_argument_alone(kuhn):
+def test_conversions_do_not_modify_their_argument(kuhn):
     policy = random_policy(kuhn, 1)
     policy.flags.writeable = False
     reach = kuhn.sequence_form(policy)
@@ -181,8 +181,8 @@ def test_the_polytope_contains_every_strategy_and_mixture(name, player):
 
 
 @pytest.mark.parametrize(("name", "player"), [("kuhn_poker", 0), ("dark_hex_2", 1), ("liars_dice_3", 0), ("kuhn_poker_3p", 2)])
-def test_the_polytope_excludes_what_breaks_any_one_constraint(name, player):
-    """Of x[empty] = 1, of x >= 0, and of sum over a of x[ja] = x[p_j] at each j, one is broken while all others hold."""
+def test_the_polytope_excludes_vectors_that_violate_a_constraint(name, player):
+    """Exactly one of x[empty] = 1, x >= 0, and sum over a of x[ja] = x[p_j] at each j is violated."""
     treeplex = load_treeplex(name, player)
     violations = []
     for point in range(treeplex.num_decision_points):
@@ -201,7 +201,7 @@ def test_the_polytope_excludes_what_breaks_any_one_constraint(name, player):
     assert [index for index, vector in enumerate(violations) if treeplex.contains(vector)] == []
 
 
-def test_the_tolerance_of_the_polytope_is_the_callers(kuhn):
+def test_the_tolerance_of_the_polytope_is_an_argument(kuhn):
     vector = kuhn.sequence_form(kuhn.uniform_policy())
     vector[1] += 1e-6
     assert kuhn.contains(vector, tolerance=1e-5)

@@ -1,4 +1,4 @@
-"""Games whose parameters OpenSpiel does not check are tried in a process of their own."""
+"""The trial of games in a forked process."""
 
 import os
 import signal
@@ -12,12 +12,12 @@ from spiel_cfrplus.game.trial import fault_of
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "tic_tac_toe", "goofspiel(num_cards=3)", "negotiation", "catch"])
-def test_sound_games_have_no_fault(name):
+def test_valid_games_have_no_fault(name):
     assert fault_of(lambda: pyspiel.load_game(name)) is None
 
 
-def test_what_a_game_raises_is_no_fault(capfd):
-    """It is raised again where the game is loaded, with its own message."""
+def test_an_exception_is_not_a_fault(capfd):
+    """The exception is raised when the game is loaded."""
     assert fault_of(lambda: pyspiel.load_game("no_such_game")) is None
     assert fault_of(lambda: 1 / 0) is None
     assert capfd.readouterr() == ("", "")
@@ -34,7 +34,7 @@ def test_a_game_that_takes_all_memory_is_a_fault():
     assert "more than 2 GB" in fault_of(lambda: bytearray(10**10))
 
 
-def test_a_game_that_is_slow_is_no_fault(monkeypatch):
+def test_a_slow_game_is_not_a_fault(monkeypatch):
     monkeypatch.setattr(trial, "_MAX_SECONDS", 1)
     assert fault_of(lambda: time.sleep(60)) is None
 

@@ -1,4 +1,4 @@
-"""The walk of a game: which games are refused, where it ends, and what it leaves."""
+"""The walk of a game: refused games, limits, and its record."""
 
 import threading
 
@@ -25,7 +25,7 @@ def test_deep_trees_are_walked_and_solved(load, depth):
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "python_kuhn_poker", "goofspiel_3"])
-def test_max_histories_admits_the_exact_size_and_nothing_below(name):
+def test_max_histories_accepts_the_exact_size_and_nothing_smaller(name):
     size = GameTree.from_game(GAMES[name]()).num_histories
     game = GAMES[name]()
     assert GameTree.from_game(game, max_histories=size).num_histories == size
@@ -33,12 +33,12 @@ def test_max_histories_admits_the_exact_size_and_nothing_below(name):
         GameTree.from_game(game, max_histories=size - 1)
 
 
-def test_a_tree_too_large_is_refused_early():
+def test_a_tree_that_is_too_large_is_refused_early():
     with pytest.raises(ValueError, match=r"chess\(\) has more than max_histories=50 .* raise the limit"):
         GameTree.from_game(pyspiel.load_game("chess"), max_histories=50)
 
 
-def test_keyboard_interrupt_passes_through_the_walk_and_leaves_nothing(capsys):
+def test_keyboard_interrupt_ends_the_walk(capsys):
     game = games.interrupting_game()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -83,7 +83,7 @@ def test_games_that_cannot_be_walked_are_refused_by_name_and_reason(load, words)
 
 
 @pytest.mark.parametrize("name", ["crazy_eights", "solitaire(depth_limit=25)"])
-def test_endless_dealing_before_the_first_decision_meets_the_limit(name):
+def test_endless_chance_moves_before_the_first_decision_reach_the_limit(name):
     # Chance may redeal for ever in the one, and has astronomically many ways to deal in the other.
     with pytest.raises(ValueError, match=r"information-state strings|max_histories=1000"):
         GameTree.from_game(pyspiel.load_game(name), max_histories=1000)
@@ -103,14 +103,14 @@ def test_an_action_that_is_legal_twice_is_refused(monkeypatch):
 
 
 class _OddLegalActions(games._TreeState):
-    """Legal actions as they are written, in the order of the tree."""
+    """Legal actions in the order in which the tree defines them."""
 
     def legal_actions(self, player=None):
         return list(self._place.node.children) if isinstance(self._place.node, Turn) else []
 
 
 @pytest.mark.parametrize("action", [1.5, -1, "1", None, 2**63])
-def test_legal_actions_that_openspiel_does_not_play_are_refused(action):
+def test_invalid_legal_actions_are_refused(action):
     moves = Turn(0, "pick", {0: End([1, -1]), action: End([0, 0])})
     game = games.python_game("test_odd_legal_actions", moves, state=_OddLegalActions)
     for use in (GameTree.from_game, estimate_size):
@@ -120,7 +120,7 @@ def test_legal_actions_that_openspiel_does_not_play_are_refused(action):
             use(game)
 
 
-def test_information_state_strings_that_are_no_strings_are_refused():
+def test_information_state_strings_that_are_not_strings_are_refused():
     game = games.python_game("test_number_as_string", Turn(0, "start", {0: End([1, -1])}), state=_NumberAsString)
     with pytest.raises(ValueError, match=games.mentions("test_number_as_string", "history []", "is 7; it must be a string")):
         GameTree.from_game(game)

@@ -1,4 +1,4 @@
-"""Walks on disk: what is read is what was walked, and nothing else is."""
+"""The cache of walks: a cached walk equals the walk, and invalid files are refused."""
 
 import json
 import os
@@ -34,7 +34,7 @@ TREE_FIELDS = (
 
 @pytest.fixture
 def no_walk(monkeypatch):
-    """Call it, and nothing can be walked any more."""
+    """Call it to make any later walk fail."""
 
     def refuse(*arguments):
         raise AssertionError("the game was walked")
@@ -43,7 +43,7 @@ def no_walk(monkeypatch):
 
 
 def kept(game, directory):
-    """The one file of a game that was just kept."""
+    """The only file in the cache after a game was cached."""
     compile_game(game, cache=directory)
     (path,) = pathlib.Path(directory).iterdir()
     return path
@@ -55,7 +55,7 @@ def contents(path):
 
 
 @pytest.mark.parametrize("name", NATIVE)
-def test_what_is_read_is_what_was_walked(name, tmp_path, no_walk):
+def test_a_cached_walk_equals_the_walk(name, tmp_path, no_walk):
     game = games.GAMES[name]()
     walked = compile_game(game)
     first = compile_game(game, cache=tmp_path / "made" / "for this")
@@ -70,7 +70,7 @@ def test_what_is_read_is_what_was_walked(name, tmp_path, no_walk):
             np.testing.assert_array_equal(ours, expected)
 
 
-def test_a_solver_of_a_game_that_was_read_finds_what_any_other_finds(tmp_path, no_walk):
+def test_a_solver_of_a_cached_game_has_the_same_results(tmp_path, no_walk):
     compile_game(LEDUC, cache=tmp_path)
     no_walk()
     solver = CFRPlusSolver(compile_game(LEDUC, cache=tmp_path))
@@ -80,7 +80,7 @@ def test_a_solver_of_a_game_that_was_read_finds_what_any_other_finds(tmp_path, n
     assert solver.evaluate().values[0] == pytest.approx(-0.0856064, abs=0.01)
 
 
-def test_games_with_other_parameters_are_kept_apart(tmp_path):
+def test_games_with_different_parameters_have_different_files(tmp_path):
     strings = ["kuhn_poker", "kuhn_poker(players=3)", "add_noise(epsilon=0.1,seed=1,game=kuhn_poker())"]
     twin = pyspiel.load_game("add_noise", {"epsilon": np.nextafter(0.1, 1), "seed": 1, "game": {"name": "kuhn_poker"}})
     loaded = [*map(pyspiel.load_game, strings), twin]
@@ -88,7 +88,7 @@ def test_games_with_other_parameters_are_kept_apart(tmp_path):
     assert len({walk_cache.record_path(game, tmp_path) for game in loaded}) == 4
 
 
-def test_another_version_of_openspiel_walks_anew(tmp_path, monkeypatch):
+def test_another_version_of_openspiel_walks_again(tmp_path, monkeypatch):
     compile_game(LEDUC, cache=tmp_path)
     monkeypatch.setattr(pyspiel, "__version__", "99.0")
     compile_game(LEDUC, cache=tmp_path)
@@ -111,7 +111,7 @@ def test_another_version_of_openspiel_walks_anew(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_games_whose_string_is_not_enough_are_walked_and_it_is_said(load, reason, tmp_path):
+def test_games_whose_string_does_not_determine_the_rules_are_walked_with_a_warning(load, reason, tmp_path):
     game = load()
     with pytest.warns(UserWarning, match=games.mentions(str(game), "is not cached", reason)):
         compiled = compile_game(game, cache=tmp_path)
@@ -119,7 +119,7 @@ def test_games_whose_string_is_not_enough_are_walked_and_it_is_said(load, reason
     assert list(tmp_path.iterdir()) == []
 
 
-def test_games_that_are_read_from_a_file_are_not_kept(tmp_path):
+def test_games_that_are_read_from_a_file_are_not_cached(tmp_path):
     (tmp_path / "game.efg").write_text(
         'EFG 2 R "" { "a" "b" }\n""\np "" 1 1 "" { "l" "r" } 0\nt "" 1 "" { 1 -1 }\nt "" 2 "" { -1 1 }\n'
     )
@@ -129,7 +129,7 @@ def test_games_that_are_read_from_a_file_are_not_kept(tmp_path):
 
 
 def spoil(path, change):
-    """Rewrites an archive with changed arrays, and right checksums."""
+    """Rewrites an archive with changed arrays and valid checksums."""
     arrays = contents(path)
     change(arrays)
     np.savez(path, **arrays)
@@ -228,7 +228,7 @@ def no_identity(arrays):
         *(third_player, other_type, other_shape, one_action_more, no_text, infinite_return, nothing, objects, no_identity),
     ],
 )
-def test_arrays_that_do_not_fit_together_are_made_anew(change, tmp_path):
+def test_inconsistent_arrays_are_replaced(change, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     spoil(path, change)
@@ -236,7 +236,7 @@ def test_arrays_that_do_not_fit_together_are_made_anew(change, tmp_path):
 
 
 @pytest.mark.parametrize("change", [without_last_node, one_more_root, end_before_the_start])
-def test_nodes_that_are_no_tree_are_not_laid_out(change, tmp_path):
+def test_nodes_that_do_not_form_a_tree_are_refused(change, tmp_path):
     # The compiled pass would go outside the arrays.
     path = kept(LEDUC, tmp_path)
     good = contents(path)
@@ -244,7 +244,7 @@ def test_nodes_that_are_no_tree_are_not_laid_out(change, tmp_path):
     check_made_anew(path, good, "the histories do not form a tree")
 
 
-def test_a_negative_size_is_found_even_where_all_sizes_fit_together(tmp_path):
+def test_a_negative_size_is_found_if_all_sizes_are_consistent(tmp_path):
     # A text would be taken from the end of all texts, and there would be a decision without actions at a leaf.
     path = kept(LEDUC, tmp_path)
     good = contents(path)
@@ -328,7 +328,7 @@ def pipe(path):
         *(folder, full_folder, link_to_itself, link_to_a_device, pipe),
     ],
 )
-def test_damaged_files_are_made_anew(damage, tmp_path):
+def test_damaged_files_are_replaced(damage, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     damage(path)
@@ -336,7 +336,7 @@ def test_damaged_files_are_made_anew(damage, tmp_path):
         check_made_anew(path, good, "is not a walk cached by spiel_cfrplus, or is damaged")
 
 
-def test_a_folder_in_the_place_of_a_walk_keeps_what_it_holds(tmp_path):
+def test_a_directory_in_place_of_a_cached_walk_is_renamed(tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     full_folder(path)
@@ -345,7 +345,7 @@ def test_a_folder_in_the_place_of_a_walk_keeps_what_it_holds(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["/nonexistent/walk.npz", f"{__file__}/walk.npz"])
-def test_a_link_into_a_folder_that_is_missing_is_made_anew(target, tmp_path):
+def test_a_link_into_a_missing_directory_is_replaced(target, tmp_path):
     path = kept(LEDUC, tmp_path)
     good = contents(path)
     path.unlink()
@@ -354,7 +354,7 @@ def test_a_link_into_a_folder_that_is_missing_is_made_anew(target, tmp_path):
     assert not path.is_symlink()
 
 
-def test_a_walk_may_be_kept_elsewhere_by_a_link(tmp_path, no_walk):
+def test_a_cached_walk_may_be_a_link(tmp_path, no_walk):
     path = kept(LEDUC, tmp_path / "here")
     (tmp_path / "there").mkdir()
     elsewhere = tmp_path / "there" / "walk.npz"
@@ -367,7 +367,7 @@ def test_a_walk_may_be_kept_elsewhere_by_a_link(tmp_path, no_walk):
     assert compile_game(LEDUC, cache=path.parent).tree.num_histories == 9457
 
 
-def test_the_walk_of_another_game_under_its_name_is_made_anew(tmp_path):
+def test_the_walk_of_another_game_is_replaced(tmp_path):
     path, other = kept(LEDUC, tmp_path / "a"), kept(pyspiel.load_game("kuhn_poker"), tmp_path / "b")
     good = contents(path)
     shutil.copy(other, path)
@@ -396,7 +396,7 @@ def rename_actions(arrays):
 
 
 @pytest.mark.parametrize("change", [other_version, pay_more, swap_keys, load_dice, rename_actions])
-def test_a_walk_through_other_rules_is_made_anew(change, tmp_path):
+def test_a_walk_with_other_rules_is_replaced(change, tmp_path):
     # As if OpenSpiel had been built from changed source under the same version.
     path = kept(LEDUC, tmp_path)
     good = contents(path)
@@ -404,14 +404,14 @@ def test_a_walk_through_other_rules_is_made_anew(change, tmp_path):
     check_made_anew(path, good, "does not match leduc_poker()")
 
 
-def test_the_limit_holds_for_what_is_read(tmp_path):
+def test_limits_apply_to_cached_walks(tmp_path):
     size = compile_game(LEDUC, cache=tmp_path).tree.num_histories
     assert compile_game(LEDUC, cache=tmp_path, max_histories=size).tree.num_histories == size
     with pytest.raises(ValueError, match=rf"more than max_histories={size - 1} histories \(counted {size}"):
         compile_game(LEDUC, cache=tmp_path, max_histories=size - 1)
 
 
-def test_a_directory_that_cannot_be_had_is_refused_before_the_walk(tmp_path, no_walk):
+def test_an_unusable_directory_is_refused_before_the_walk(tmp_path, no_walk):
     (tmp_path / "file").write_text("")
     no_walk()
     for directory in (tmp_path / "file", tmp_path / "file" / "below", "/proc/nowhere", "/proc"):
@@ -426,7 +426,7 @@ def test_games_that_cannot_be_walked_are_refused_as_without_a_cache(tmp_path):
         compile_game(pyspiel.load_game("goofspiel"), cache=tmp_path)
 
 
-def test_a_full_disk_costs_the_file_and_not_the_walk(tmp_path, monkeypatch):
+def test_a_full_disk_does_not_lose_the_walk(tmp_path, monkeypatch):
     def full(*arguments, **arrays):
         raise OSError(28, "No space left on device")
 
@@ -437,7 +437,7 @@ def test_a_full_disk_costs_the_file_and_not_the_walk(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
+def test_an_interrupted_write_leaves_no_file(tmp_path, monkeypatch):
     def interrupt(file, **arrays):
         file.write(b"half")
         raise KeyboardInterrupt
@@ -448,6 +448,6 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kept_walk_says_what_it_is_of(tmp_path):
+def test_a_cached_walk_contains_its_identity(tmp_path):
     identity = json.loads(str(contents(kept(LEDUC, tmp_path))["identity"]))
     assert (identity["game"], identity["open_spiel"]) == ("leduc_poker()", pyspiel.__version__)

@@ -1,4 +1,4 @@
-"""Walks end at the limits that are set: histories, seconds, memory, Ctrl-C."""
+"""Limits of walks: histories, seconds, memory, Ctrl-C."""
 
 import math
 import signal
@@ -31,7 +31,7 @@ def test_a_game_whose_chance_moves_never_end_is_refused_at_the_limit():
     assert not estimate_size(game, time_limit=0.2).is_complete
 
 
-def test_the_part_of_a_game_above_the_cut_is_limited_too(monkeypatch):
+def test_the_limit_applies_above_the_cut(monkeypatch):
     monkeypatch.setattr("spiel_cfrplus.game.parallel_walk.why_string_is_not_enough", lambda game: None)
     game = games.endless_chance_game()
     with pytest.raises(ValueError, match="max_histories=20 "):
@@ -40,7 +40,7 @@ def test_the_part_of_a_game_above_the_cut_is_limited_too(monkeypatch):
         compile_game(game, processes=2, time_limit=0)
 
 
-def test_ctrl_c_ends_a_walk_that_never_ends():
+def test_ctrl_c_ends_an_infinite_walk():
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -60,7 +60,7 @@ def test_the_time_limit_stops_the_walk(options):
     assert 0.5 <= time.monotonic() - started < 30  # the machine may be busy
 
 
-def test_the_time_limit_stops_a_walk_that_is_to_be_kept(tmp_path):
+def test_the_time_limit_stops_a_walk_that_is_to_be_cached(tmp_path):
     game = pyspiel.load_game("liars_dice(dice_sides=8)")
     with pytest.raises(TimeoutError, match=r"liars_dice\(dice_sides=8\): the walk reached the time limit"):
         compile_game(game, time_limit=0.2, cache=tmp_path)
@@ -77,7 +77,7 @@ def test_a_time_limit_that_is_not_reached_changes_nothing():
 @pytest.mark.parametrize(
     "limit", [{"time_limit": -1}, {"time_limit": math.nan}, {"max_histories": 0}, {"max_histories": -5}], ids=str
 )
-def test_limits_that_make_no_sense_are_refused(limit):
+def test_invalid_limits_are_refused(limit):
     (name,) = limit
     with pytest.raises(ValueError, match=f"{name} must be"):
         compile_game(LEDUC, **limit)
@@ -87,20 +87,20 @@ def test_limits_that_make_no_sense_are_refused(limit):
 
 @pytest.fixture
 def small_machine(monkeypatch):
-    """Where Leduc poker is a large game that does not fit."""
+    """A machine with so little memory that Leduc poker does not fit."""
     monkeypatch.setattr(size_estimate, "LARGE_GAME", 5000)
     monkeypatch.setattr(size_estimate, "available_bytes", lambda: 600_000)
 
 
 @pytest.mark.parametrize("options", [{}, {"processes": 2}])
-def test_a_game_that_will_not_fit_into_memory_is_warned_of(options, small_machine):
+def test_a_game_that_exceeds_the_memory_causes_a_warning(options, small_machine):
     words = games.mentions("leduc_poker()", "histories (estimated)", "0.0 GB are available", "max_histories")
     with pytest.warns(LargeGameWarning, match=words) as caught:
         CFRPlusSolver(LEDUC) if not options else compile_game(LEDUC, **options)
     assert len(caught) == 1
 
 
-def test_games_that_fit_or_are_limited_or_small_are_no_reason_to_warn(small_machine):
+def test_games_that_fit_or_are_limited_or_small_cause_no_warning(small_machine):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compile_game(pyspiel.load_game("kuhn_poker"))
@@ -108,7 +108,7 @@ def test_games_that_fit_or_are_limited_or_small_are_no_reason_to_warn(small_mach
             compile_game(LEDUC, max_histories=5200)
 
 
-def test_lack_of_memory_is_an_error_that_names_the_game_and_the_size(monkeypatch):
+def test_memory_errors_name_the_game_and_the_size(monkeypatch):
     def fail(*args, **options):
         raise MemoryError("Unable to allocate 3.2 TiB")
 

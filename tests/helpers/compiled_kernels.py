@@ -1,4 +1,4 @@
-"""Kernels as a new process has them, and processes that compile or load them."""
+"""Kernels in the state of a new process, and processes that compile or load them."""
 
 import os
 import pathlib
@@ -24,18 +24,18 @@ print(*probabilities, sum(histories.match_table.stats.cache_hits.values()))
 
 
 def renewed(kernel):
-    """The kernel as a new process has it, before it compiles or loads anything."""
+    """The kernel in the state of a new process, before it is compiled or loaded."""
     return jit(kernel.py_func)
 
 
 def hits(kernel):
-    """How often the kernel was loaded; once it was called it is either that or compiled."""
+    """The number of times that the kernel was loaded; a kernel that was called was either loaded or compiled."""
     assert sum(kernel.stats.cache_hits.values()) + sum(kernel.stats.cache_misses.values()) == 1
     return sum(kernel.stats.cache_hits.values())
 
 
 def normalized(kernel=None):
-    """Calls `passes.normalize` anew, checks the result, and says how often it was loaded."""
+    """Calls `passes.normalize` as a new process does, checks the result, and returns how often it was loaded."""
     kernel = renewed(passes.normalize) if kernel is None else kernel
     policy = np.zeros(2)
     kernel(np.array([1.0, 3.0]), 4.0, 0, 2, policy, None)
@@ -55,7 +55,7 @@ def start_python(script, **environment):
 
 
 def run_python(script, **environment):
-    """What such a process prints on both streams."""
+    """The output of such a process on both streams."""
     process = start_python(script, **environment)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors

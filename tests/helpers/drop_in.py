@@ -1,4 +1,4 @@
-"""Drop-in solvers beside OpenSpiel's."""
+"""Drop-in solvers and the OpenSpiel solvers that they replace."""
 
 import warnings
 
@@ -9,7 +9,7 @@ KUHN = pyspiel.load_game("kuhn_poker")
 
 
 def load(game):
-    """A game by its string, or by a function of `games`."""
+    """Loads a game from its string or by a function of `games`."""
     return game() if callable(game) else pyspiel.load_game(game)
 
 

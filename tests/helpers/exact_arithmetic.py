@@ -9,7 +9,7 @@ from games import Chance, End, Node
 
 
 def rational(number: float) -> Fraction:
-    """The fraction that was meant: payoffs and probabilities of these games have small denominators."""
+    """The nearest fraction with a small denominator, as payoffs and probabilities of these games have."""
     return Fraction(number).limit_denominator(10_000)
 
 

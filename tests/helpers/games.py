@@ -1,7 +1,7 @@
-"""Small games for the tests: well-known ones in `GAMES`, and made ones, each with what is special about it.
+"""Small games for the tests: well-known ones in `GAMES`, and constructed ones, each with its special property.
 
-A made game is written down as a tree of `Turn`, `Chance`, `Together` and `End`. `efg_game` loads such a tree through
-OpenSpiel's extensive-form format; `python_game` plays it as a Python game, which can misbehave in ways the format rules out.
+A constructed game is defined by a tree of `Turn`, `Chance`, `Together` and `End`. `efg_game` loads such a tree through
+OpenSpiel's extensive-form format; `python_game` makes it a Python game, which can have faults that the format does not allow.
 """
 
 import copy
@@ -130,7 +130,7 @@ class _TreeState(pyspiel.State):
 
 
 class PlayerGivenState(_TreeState):
-    """A state whose strings must be asked for with the player."""
+    """A state whose `information_state_string` requires the player."""
 
     def information_state_string(self, player: int) -> str:
         assert player == self.current_player()
@@ -138,7 +138,7 @@ class PlayerGivenState(_TreeState):
 
 
 class _Place:
-    """Holds the node of a state. Cloning a Python state copies it deeply, and the tree need not be copied."""
+    """A reference to the node of a state, which deep copies share, because cloning a Python state copies it deeply."""
 
     def __init__(self, node: Node):
         self.node = node
@@ -148,13 +148,13 @@ class _Place:
 
 
 class _Observer:
-    """Through this OpenSpiel asks a Python game for its strings."""
+    """The observer through which OpenSpiel obtains the strings of a Python game."""
 
     def __init__(self) -> None:
         self.tensor, self.dict = None, {}
 
     def set_from(self, state: _TreeState, player: int) -> None:
-        """There are no tensors."""
+        """Does nothing, because there are no tensors."""
 
     def string_from(self, state: _TreeState, player: int) -> str:
         return state.key()
@@ -242,14 +242,14 @@ def chain(depth: int, load: Callable[[Node], pyspiel.Game] = efg_game) -> pyspie
 
 
 def python_chain(depth: int) -> pyspiel.Game:
-    """`chain` as a Python game: OpenSpiel's extensive-form loader recurses and does not survive 20,000 moves."""
+    """`chain` as a Python game: OpenSpiel's extensive-form loader recurses and crashes with 20,000 moves."""
     return chain(depth, lambda root: python_game("test_chain", root))
 
 
 def player_given_game() -> pyspiel.Game:
-    """Matching pennies where a match pays 2 at heads, in a Python game whose strings need the player. Value 1/5.
+    """Matching pennies where a match pays 2 at heads, in a Python game whose strings require the player. Value 1/5.
 
-    The matrix is [[2, -1], [-1, 1]]; both play heads with 2/5. A chance move decides nothing.
+    The matrix is [[2, -1], [-1, 1]]; both play heads with 2/5. The chance move has no effect.
     """
     rows = [[2, -1], [-1, 1]]
     ends = [Turn(1, "second", {j: End([value, -value]) for j, value in enumerate(row)}) for row in rows]
@@ -284,7 +284,7 @@ def idle_player_game() -> pyspiel.Game:
 
 
 def zero_chance_game() -> pyspiel.Game:
-    """Biased pennies in which a chance outcome of probability 0 would pay player 0 the moon: [[1, -1], [-1, 2]], value 1/5.
+    """Biased pennies in which a chance outcome of probability 0 would pay player 0 much more: [[1, -1], [-1, 2]], value 1/5.
 
     Equilibrium: both play action 0 with 3/5.
     """
@@ -313,7 +313,7 @@ def absent_minded() -> pyspiel.Game:
 
 
 def forgetful_game() -> pyspiel.Game:
-    """Player 0 moves, then player 1, then player 0 again, who has forgotten its first move: imperfect recall."""
+    """Player 0 moves, then player 1, then player 0 again, without observing its first move: imperfect recall."""
 
     def last(first: int, reply: int) -> Node:
         return Turn(0, "later", {a: End([first + 2 * reply + a, -first - 2 * reply - a]) for a in range(2)})
@@ -323,7 +323,7 @@ def forgetful_game() -> pyspiel.Game:
 
 
 def noisy_string_game() -> pyspiel.Game:
-    """The information-state string is another one at every call."""
+    """The information-state string is different at every call."""
     return python_game("test_noisy_string", Turn(0, lambda: str(random.random()), {0: End([1, -1]), 1: End([-1, 1])}))
 
 
@@ -337,7 +337,7 @@ def interrupting_game() -> pyspiel.Game:
 
 
 def endless_chance_game() -> pyspiel.Game:
-    """Chance moves, and moves again, for ever."""
+    """An infinite sequence of chance moves."""
     children: list[Node] = []
     again = Chance([1.0], children)
     children.append(again)
@@ -345,7 +345,7 @@ def endless_chance_game() -> pyspiel.Game:
 
 
 def different_actions_game() -> pyspiel.Game:
-    """Player 0's one infostate "same" has the legal actions [0, 1] after chance outcome 0 and [0, 1, 2] after outcome 1."""
+    """Player 0's only infostate "same" has the legal actions [0, 1] after chance outcome 0 and [0, 1, 2] after outcome 1."""
     turns = [Turn(0, "same", {action: End([action, -action]) for action in range(count)}) for count in (2, 3)]
     return python_game("test_different_actions", Chance([0.5, 0.5], turns))
 
@@ -356,7 +356,7 @@ def no_legal_actions_game() -> pyspiel.Game:
 
 
 def bad_chance_game(probabilities: Sequence[float], children: Sequence[Node] | None = None) -> pyspiel.Game:
-    """The root's chance outcomes have the given `probabilities`, whatever they are; then player 0 picks 1 or -1."""
+    """The chance outcomes of the root have the given `probabilities`, valid or not; then player 0 chooses 1 or -1."""
     turn = Turn(0, "pick", {0: End([1, -1]), 1: End([-1, 1])})
     return python_game("test_bad_chance", Chance(probabilities, children or [turn] * len(probabilities)))
 
@@ -367,12 +367,12 @@ def bad_returns_game(value: float) -> pyspiel.Game:
 
 
 def wrong_returns_game(returns: Any) -> pyspiel.Game:
-    """`State.returns()` is `returns`, whatever that is, at every end."""
+    """`State.returns()` is `returns`, valid or not, at every terminal state."""
     return python_game("test_wrong_returns", Turn(0, "pick", {0: End(returns), 1: End(returns)}))
 
 
 def mentions(*words: str) -> str:
-    """A pattern for `pytest.raises(match=...)`: the message has all the words, in any order."""
+    """A pattern for `pytest.raises(match=...)`: the message contains all the words, in any order."""
     return "(?s)" + "".join(f"(?=.*{re.escape(word)})" for word in words)
 
 
@@ -380,12 +380,12 @@ def mentions(*words: str) -> str:
 
 
 def tree_of(game: pyspiel.Game) -> Node:
-    """The tree of a sequential game as its states tell it, by plain recursion."""
+    """The tree of a sequential game, read from its states by plain recursion."""
     return tree_below(game.new_initial_state())
 
 
 def tree_below(state: pyspiel.State) -> Node:
-    """The same from a state on."""
+    """The tree below a state."""
     if state.is_terminal():
         return End(state.returns())
     children = {action: tree_below(state.child(action)) for action in state.legal_actions()}
@@ -413,8 +413,8 @@ def scaled_game(game: pyspiel.Game, factor: float) -> pyspiel.Game:
 def random_efg(seed: int, depth: int = 5, num_players: int = 2, zero_sum: bool = True) -> pyspiel.Game:
     """A random game of perfect recall with chance and imperfect information.
 
-    Each player's string is the list of its own moves and of those events that it happened to see; as many actions are legal as
-    the string was given when it first came up. Payoffs are small integers, so ties occur.
+    Each player's string is the list of its own moves and of the events that it observes; the number of legal actions is
+    drawn when a string first occurs. Payoffs are small integers, so ties occur.
     """
     rng = random.Random(seed)
     players = range(num_players)

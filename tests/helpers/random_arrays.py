@@ -14,7 +14,7 @@ SEEDS = range(6)
 
 
 def copied(value: Any) -> Any:
-    """A deep copy in which read-only arrays are read-only, which is a type of its own for kernels."""
+    """A deep copy in which read-only arrays remain read-only, because kernels distinguish these types."""
     if isinstance(value, np.ndarray):
         result = value.copy()
         result.flags.writeable = value.flags.writeable
@@ -25,7 +25,7 @@ def copied(value: Any) -> Any:
 
 
 def call(kernel: Any, *arguments: Any, writes: Sequence[int] = ()) -> tuple[Any, ...]:
-    """Calls the kernel on copies; returns them. Arguments that are not in `writes` must come back unchanged."""
+    """Calls the kernel on copies; returns them. Checks that arguments that are not in `writes` are unchanged."""
     used = tuple(map(copied, arguments))
     kernel(*used)
     for position, (before, after) in enumerate(zip(arguments, used, strict=True)):
@@ -141,7 +141,7 @@ def close(result: np.ndarray, expected: np.ndarray) -> bool:
 
 
 def random_shares(rng: np.random.Generator, treeplexes: TreeplexArrays) -> np.ndarray:
-    """Uniform policies where every sequence stands for one to three actions."""
+    """Uniform policies in which each sequence represents one to three actions."""
     uniform_policy = rng.integers(1, 4, size=num_sequences(treeplexes)).astype(float)
     for player in range(len(treeplexes.player_block) - 1):
         for _, own in infostates(treeplexes, player):
@@ -154,7 +154,7 @@ def plain_match_shared(table: np.ndarray, uniform_policy: np.ndarray) -> np.ndar
 
 
 def random_state(rng: np.random.Generator, treeplexes: TreeplexArrays) -> PlayState:
-    """The state of some moment: any policy and averages, and the strategies that follow from the policy."""
+    """A random state of self-play: random policy and averages, and the strategies of the policy."""
     average, scratch = rng.normal(size=(2, num_sequences(treeplexes)))
     policy, reach = random_behavior(rng, treeplexes), np.ones_like(average)
     for player in range(len(treeplexes.player_block) - 1):

@@ -104,7 +104,7 @@ def iterates(root: Node, num_iterations: int, *, plus: bool, alternating: bool =
 def average_policy(root: Node, sigmas: Sequence[Policy], *, power: float, first: Sequence[int]) -> Policy:
     """The average of the sequence-form strategies sigma_p^first[p], sigma_p^(first[p] + 1), ..., weight i**power on the i-th.
 
-    As many are averaged as iterations were done to get `sigmas`, that is len(sigmas) - 1.
+    The number of averaged strategies is the number of iterations, len(sigmas) - 1.
     """
     pasts = own_pasts(root)
     sums: Policy = {infostate: dict.fromkeys(strategy, 0.0) for infostate, strategy in sigmas[0].items()}
@@ -118,7 +118,7 @@ def average_policy(root: Node, sigmas: Sequence[Policy], *, power: float, first:
 
 
 def own_pasts(root: Node) -> dict[Infostate, Plan]:
-    """What the player to move at each infostate did before, on the path to one of its histories."""
+    """The earlier moves of the player at each infostate, on the path to one of its histories."""
     pasts: dict[Infostate, Plan] = {}
 
     def visit(node: Node, past: dict[int, Plan]) -> None:
@@ -139,7 +139,7 @@ def own_pasts(root: Node) -> dict[Infostate, Plan]:
 
 
 def best_response_value(root: Node, policy: Policy, player: int) -> float:
-    """What `player` can earn against the others: one choice for all the histories that it cannot tell apart."""
+    """The best-response value of `player`: one choice for all histories of an infostate."""
 
     def value(weighted: list[tuple[float, Node]]) -> float:
         earned = 0.0
@@ -161,7 +161,7 @@ def best_response_value(root: Node, policy: Policy, player: int) -> float:
 
 
 def nash_conv(root: Node, policy: Policy) -> float:
-    """The sum of what each player gains by its best response."""
+    """The sum of the players' improvements by best responses."""
     players = range(num_players(root))
     return plain_sum(best_response_value(root, policy, player) - expected_value(root, policy, player) for player in players)
 

@@ -1,4 +1,4 @@
-"""Where the files of the repository are."""
+"""Paths of the repository."""
 
 import pathlib
 

@@ -14,11 +14,11 @@ GOOFSPIEL = (
 
 
 def twins(root: Node, payoff: Callable[[float], float] = lambda value: value) -> Node:
-    """Chance first says which of two copies of the game is played, whose infostates have names of their own.
+    """Chance first selects one of two copies of the game, whose infostates have different names.
 
     Args:
       root: the game.
-      payoff: what becomes of the returns in the second copy.
+      payoff: maps the returns to those of the second copy.
     """
 
     def renamed(node: Node, mark: str) -> Node:

@@ -1,4 +1,4 @@
-"""Tests of what might wait for ever."""
+"""A time limit for tests that might not terminate."""
 
 import contextlib
 import signal
@@ -6,7 +6,7 @@ import signal
 
 @contextlib.contextmanager
 def within(seconds):
-    """Fails instead of waiting for ever."""
+    """Fails after a time limit."""
 
     def stop(*_):
         raise AssertionError(f"still waiting after {seconds} s")

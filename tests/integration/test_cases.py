@@ -1,6 +1,6 @@
-"""Faults that implementations of CFR have had, each with the right behavior.
+"""Known faults of CFR implementations, each with the correct behavior.
 
-Numbers under "openspiel" averaging were computed with OpenSpiel 2.0.2, whose average lags by one strategy of player 0.
+Numbers under "openspiel" averaging were computed with OpenSpiel 2.0.2, whose average of player 0 is one strategy behind.
 """
 
 import gc
@@ -82,7 +82,7 @@ def test_every_solver_has_the_same_methods(solver_type):
 
 @all_solvers
 def test_infostates_that_are_never_reached_have_a_uniform_average(solver_type):
-    """Player 0's first update settles on 2, not on a choice between 1 and 0, so its average from then on never gets there."""
+    """Player 0's first update selects 2, so its average does not reach the choice between 1 and 0 afterwards."""
     poor = Turn(0, "poor", {0: End([1, -1]), 1: End([0, 0])})
     solver = solved(solver_type, games.efg_game(Turn(0, "pick", {0: End([2, -2]), 1: poor})), 50)
     current, average = (
@@ -94,7 +94,7 @@ def test_infostates_that_are_never_reached_have_a_uniform_average(solver_type):
 
 
 @all_solvers
-def test_reading_policies_changes_nothing(solver_type):
+def test_reading_policies_has_no_side_effects(solver_type):
     solver, undisturbed = (solver_type(GAMES["kuhn_poker"]()) for _ in range(2))
     for _ in range(10):
         solver.run(1)
@@ -107,7 +107,7 @@ def test_reading_policies_changes_nothing(solver_type):
 
 @all_solvers
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "kuhn_poker_3p", "sheriff"])
-def test_the_root_value_is_openspiels_value_of_the_policy_asked_about(solver_type, name):
+def test_the_root_value_equals_openspiels_value_of_the_policy(solver_type, name):
     game = GAMES[name]()
     solver = solved(solver_type, game, 7)
     for profile in (solver.current_profile(), solver.average_profile()):
@@ -122,7 +122,7 @@ def test_the_root_value_is_openspiels_value_of_the_policy_asked_about(solver_typ
 
 
 def test_plain_cfr_has_negative_regrets_and_cfr_plus_has_none():
-    """Clipping in the wrong place turns one into the other."""
+    """An error in clipping would turn one algorithm into the other."""
     plain, plus = (solved(solver_type, GAMES["kuhn_poker"](), 10) for solver_type in (CFRSolver, CFRPlusSolver))
     assert plain.self_play.state.cumulative_regrets.min() < -0.1
     assert plus.self_play.state.cumulative_regrets.min() == 0
@@ -162,7 +162,7 @@ def test_cfr_plus_has_openspiels_nash_conv(load, nash_convs):
 
 @all_solvers
 @both_orders
-def test_any_local_rule_learns_through_the_same_tree_code(solver_type, alternating):
+def test_all_local_rules_use_the_same_tree_code(solver_type, alternating):
     solver = solved(solver_type, GAMES["kuhn_poker"](), 1000, alternating=alternating)
     assert solver.nash_conv() < 0.05
 
@@ -177,7 +177,7 @@ def test_nash_conv_does_not_rise_in_the_long_run(solver_type, name):
     assert all(later <= 1.05 * earlier for earlier, later in itertools.pairwise(nash_convs))
 
 
-def test_the_average_is_the_answer_of_plain_cfr_and_the_last_iterate_is_not():
+def test_the_average_of_cfr_converges_and_the_last_iterate_does_not():
     solver = solved(CFRSolver, GAMES["kuhn_poker"](), 500)
     last = []
     for _ in range(50):

@@ -1,4 +1,4 @@
-"""Checkpoints and kept walks with random damage: refused, or made anew, and never read as something else."""
+"""Checkpoints and cached walks with random damage are refused or replaced, and never read incorrectly."""
 
 import random
 import warnings
@@ -43,7 +43,7 @@ def truncate(data, generator):
 
 
 def edit_header(data, generator):
-    """Writes a random byte into the archive's list of members, or into what stands before a member's data."""
+    """Writes a random byte into the archive's list of members or into the header of a member."""
     signatures = (b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"\x93NUMPY")
     starts = [at for at in range(len(data)) if data.startswith(signatures, at)]
     damaged = bytearray(data)
@@ -53,7 +53,7 @@ def edit_header(data, generator):
 
 
 def swap(data, generator):
-    """Exchanges two pieces."""
+    """Swaps two pieces."""
     size = generator.choice([4, 30, 200])
     first, second = sorted(generator.sample(range(len(data) - size), 2))
     damaged = bytearray(data)
@@ -87,7 +87,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(kind, tmp_path, kuhn):
 
 
 def refusal(path, solver):
-    """Why a checkpoint is refused; None if it is that of the solver, as only dates and the like were damaged."""
+    """The reason why a checkpoint is refused; None if only irrelevant data such as dates were damaged."""
     try:
         loaded, curve = Solver.load(path, solver.game), checkpoint.read_curve(path)
     except ValueError as error:
@@ -99,7 +99,7 @@ def refusal(path, solver):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_walk_is_made_anew_with_the_same_words(kind, tmp_path, kuhn):
+def test_a_damaged_walk_is_replaced_with_the_same_warning(kind, tmp_path, kuhn):
     compile_game(KUHN, cache=tmp_path)
     (path,) = tmp_path.iterdir()
     good, noticed = contents(path), 0
@@ -111,13 +111,13 @@ def test_a_damaged_walk_is_made_anew_with_the_same_words(kind, tmp_path, kuhn):
 
 
 def contents(path):
-    """What the members hold; the archives differ in their dates."""
+    """The contents of the members; the archives differ in their dates."""
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 def check_read(game, path, expected):
-    """Whether it was said that the file at `path` is damaged; the game is the expected one in any case."""
+    """Whether a warning says that the file at `path` is damaged; checks that the game is the expected one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiled = compile_game(game, cache=path.parent)

@@ -1,4 +1,4 @@
-"""What bad input gets: one specific ValueError that names the game, the reason and the remedy, before any long work."""
+"""Errors for invalid input: a specific ValueError with the game, the reason and the remedy, before any long computation."""
 
 import pickle
 import sys
@@ -85,7 +85,7 @@ def test_a_solver_refuses_with_the_game_the_reason_and_the_remedy(load_game, wor
 
 
 @pytest.mark.parametrize(("load_game", "words"), REFUSED_AT_ONCE)
-def test_what_a_type_tells_is_refused_before_the_walk(load_game, words, monkeypatch):
+def test_unsupported_game_types_are_refused_before_the_walk(load_game, words, monkeypatch):
     def refuse(*arguments: object) -> None:
         raise AssertionError("the tree was walked")
 
@@ -97,12 +97,12 @@ def test_what_a_type_tells_is_refused_before_the_walk(load_game, words, monkeypa
 
 
 @pytest.mark.parametrize(("load_game", "words"), REFUSED[::7])
-def test_evaluation_refuses_in_the_same_words(load_game, words):
+def test_evaluation_raises_the_same_errors(load_game, words):
     with pytest.raises(ValueError, match=mentions(*words)):
         evaluate(load_game(), {})
 
 
-def test_a_chance_outcome_of_probability_0_leaves_no_nan_anywhere():
+def test_a_chance_outcome_of_probability_0_causes_no_nan():
     solvers = [solver_type(games.zero_chance_game()) for solver_type in ALGORITHMS.values()]
     for solver in solvers:
         assert solver.game.tree.chance_probability.tolist().count(0.0) == 1
@@ -151,7 +151,7 @@ def test_unknown_averaging_is_refused_before_the_walk(monkeypatch):
 # Numbers, players and policies of the wrong kind.
 
 
-def test_what_is_no_solver_is_named(kuhn):
+def test_arguments_that_are_not_solvers_are_named(kuhn):
     for call in (lambda: convergence(kuhn, 3), lambda: TheoryChecks(kuhn)):
         with pytest.raises(TypeError, match=mentions("expected a solver, such as CFRPlusSolver(game), got Seq")):
             call()
@@ -160,22 +160,22 @@ def test_what_is_no_solver_is_named(kuhn):
             LearningSolver(kuhn, minimizer)
 
 
-def test_advice_about_pickling_fits_drop_in_solvers_too():
+def test_the_advice_about_pickling_applies_to_drop_in_solvers():
     game = games.chain(3)
     for solver in (openspiel_cfr.CFRSolver(game), CFRSolver(game)):
         with pytest.raises(ValueError, match=mentions("cannot be pickled", "Pickle results", "a spiel_cfrplus solver")):
             pickle.dumps(solver)
 
 
-def test_what_is_no_game_is_refused_by_every_solver():
-    """The drop-in solvers raise what OpenSpiel's raise."""
+def test_arguments_that_are_not_games_are_refused_by_every_solver():
+    """The drop-in solvers raise the same errors as OpenSpiel's."""
     for solver_type in (*ALGORITHMS.values(), CFRBRSolver):
         for wrong in (None, "kuhn_poker"):
             with pytest.raises(TypeError, match=mentions(f"expected a pyspiel.Game, got {wrong!r}; load a game with")):
                 solver_type(wrong)
 
 
-def test_a_state_in_place_of_a_game_is_told_of_compile_subgame(kuhn):
+def test_the_error_for_a_state_in_place_of_a_game_names_compile_subgame(kuhn):
     state = kuhn.tree.game.new_initial_state()
     for use in (CFRPlusSolver, compile_game, lambda wrong: evaluate(wrong, {})):
         with pytest.raises(TypeError, match=mentions("got a state (", "of kuhn_poker()", "compile_subgame(state)")):
@@ -190,7 +190,7 @@ def test_a_state_in_place_of_a_game_is_told_of_compile_subgame(kuhn):
         ({"cfr": [1]}, "the run 'cfr' must contain rows only, as convergence yields them, got 1"),
     ],
 )
-def test_what_is_no_run_to_draw_is_named(runs, words, tmp_path):
+def test_invalid_runs_are_named(runs, words, tmp_path):
     with pytest.raises(TypeError, match=mentions(words)):
         plot_convergence(runs, tmp_path / "picture.png")
     assert list(tmp_path.iterdir()) == []

@@ -54,7 +54,7 @@ def test_tuned_steps_do_not_overflow():
 @pytest.mark.parametrize("name", SIMPLEX)
 @given(utilities=st.lists(st.lists(numbers, min_size=3, max_size=3), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
-def test_any_finite_utilities_give_a_distribution(name, utilities):
+def test_all_finite_utilities_give_a_distribution(name, utilities):
     minimizer = SIMPLEX[name](3)
     for utility in utilities:
         minimizer.observe_utility(utility)
@@ -64,7 +64,7 @@ def test_any_finite_utilities_give_a_distribution(name, utilities):
 @pytest.mark.parametrize("name", LEARNERS)
 @given(utilities=st.lists(st.lists(numbers, min_size=SIZE, max_size=SIZE), min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None)
-def test_any_finite_utilities_give_a_sequence_form_strategy(name, utilities):
+def test_all_finite_utilities_give_a_sequence_form_strategy(name, utilities):
     for step_size in (None, 1e300) if LEARNERS[name].takes_step_size else (None,):
         minimizer = LEARNERS[name].with_step_size(step_size)(TREEPLEX)
         for utility in utilities:

@@ -1,7 +1,7 @@
 """Three hundred random zero-sum games with perfect recall, solved by every variant and compared with linear programming.
 
 In such a game with value v, player 0's best response to any y earns at least v and player 1's to any x at least -v. Hence, for
-any strategies, u0 - gain1 <= v <= u0 + gain0 and |u0 - v| <= NashConv. That NashConv becomes small takes a solver.
+any strategies, u0 - gain1 <= v <= u0 + gain0 and |u0 - v| <= NashConv. NashConv itself shows whether the solver converges.
 """
 
 import functools
@@ -54,7 +54,7 @@ def random_game(seed: int) -> pyspiel.Game:
 
 @functools.cache
 def known_game(seed: int) -> tuple[SequenceFormGame, games.Node, float, float]:
-    """A random game, its tree, the range of its payoffs (1 if they are equal), and its value."""
+    """Returns a random game, its tree, the range of its payoffs (1 if they are equal), and its value."""
     game = random_game(seed)
     root = games.tree_of(game)
     unit = float(np.ptp([node.returns[0] for node in reference.nodes(root) if isinstance(node, games.End)])) or 1.0
@@ -73,7 +73,7 @@ def assert_solved(solver: Solver, unit: float, value: float, bound: float) -> No
     assert 0 <= average.nash_conv <= bound * unit
 
 
-def test_the_random_games_are_worth_solving():
+def test_the_random_games_are_not_trivial():
     compiled = [known_game(seed)[0] for seed in range(NUM_GAMES)]
     distances = [evaluate(game, StrategyProfile.uniform(game)).nash_conv / known_game(s)[2] for s, game in enumerate(compiled)]
     assert sum(distance > 0.05 for distance in distances) > NUM_GAMES / 2
@@ -94,7 +94,7 @@ def test_random_games_are_solved_to_their_value(name, alternating):
 
 @pytest.mark.parametrize("name", ["cfr+", "pcfr+"])
 @both_orders
-def test_the_nash_conv_they_report_is_that_of_best_responses_on_the_tree(name, alternating):
+def test_nash_conv_equals_that_of_best_responses_on_the_tree(name, alternating):
     for seed in range(NUM_GAMES):
         game, root, unit, _ = known_game(seed)
         solver = ALGORITHMS[name](game, alternating=alternating)
@@ -104,7 +104,7 @@ def test_the_nash_conv_they_report_is_that_of_best_responses_on_the_tree(name, a
 
 
 @every_variant
-def test_random_games_are_played_alike_by_the_written_out_loop(name):
+def test_random_games_have_the_same_iterates_in_the_python_loop(name):
     for seed in range(0, NUM_GAMES, 10):
         game = known_game(seed)[0]
         compiled, written_out = ALGORITHMS[name](game, reduce=False), LearningSolver(game, LEARNERS[name])
@@ -116,7 +116,7 @@ def test_random_games_are_played_alike_by_the_written_out_loop(name):
 
 
 @every_variant
-def test_random_games_of_three_players_and_general_sums_are_played_without_error(name):
+def test_random_three_player_and_general_sum_games_run_without_error(name):
     for seed in range(30):
         game = compile_game(games.random_efg(seed, num_players=3, zero_sum=seed % 2 == 0))
         for alternating in (True, False):

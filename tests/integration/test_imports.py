@@ -1,4 +1,4 @@
-"""What importing the package costs and offers. Times are for benchmarks/cold_start.py; here it is which modules come along."""
+"""Imports of the package: which modules are imported, and which names are public. benchmarks/cold_start.py measures times."""
 
 import ast
 import importlib
@@ -16,12 +16,12 @@ def imported_by(script: str) -> set[str]:
     return set(run_python(f"import sys, pyspiel\n{script}\nprint(*sys.modules)").split())
 
 
-def test_import_alone_brings_nothing_but_the_package_and_what_python_has():
+def test_import_alone_imports_only_the_package_and_the_standard_library():
     brought = imported_by("import spiel_cfrplus") - imported_by("")
     assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {"spiel_cfrplus"}
 
 
-def test_signals_are_handled_before_anything_is_imported_that_takes_long():
+def test_signals_are_handled_before_slow_imports():
     brought = imported_by("from spiel_cfrplus.cli import entry_point") - imported_by("")
     assert {module for module in brought if module.partition(".")[0] not in sys.stdlib_module_names} == {
         "spiel_cfrplus",
@@ -31,7 +31,7 @@ def test_signals_are_handled_before_anything_is_imported_that_takes_long():
     }
 
 
-def test_solving_brings_only_what_it_needs():
+def test_solving_imports_only_required_modules():
     modules = imported_by("""
 import spiel_cfrplus
 solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
@@ -42,7 +42,7 @@ solver.nash_conv()
     assert not {"absl", "hypothesis", "matplotlib", "open_spiel.python.games", "open_spiel.python.policy"} & modules
 
 
-def test_the_checkpoint_of_a_python_game_brings_the_game(tmp_path):
+def test_loading_a_checkpoint_of_a_python_game_imports_the_game(tmp_path):
     path = tmp_path / "python_kuhn.npz"
     solver = spiel_cfrplus.CFRSolver(PythonKuhn())
     solver.run(7)
@@ -51,7 +51,7 @@ def test_the_checkpoint_of_a_python_game_brings_the_game(tmp_path):
 
 
 def test_every_module_can_be_imported_first():
-    """None relies on what another import happened to bring, which circular imports would."""
+    """No module depends on an earlier import of another one, as in circular imports."""
     run_python("""
 import importlib, pkgutil, sys, spiel_cfrplus
 modules = [module.name for module in pkgutil.walk_packages(spiel_cfrplus.__path__, "spiel_cfrplus.")]
@@ -64,7 +64,7 @@ for module in modules:
 
 
 def test_public_names_are_those_that_type_checkers_see():
-    """The imports in `if TYPE_CHECKING`, read from the source, against what users get."""
+    """The imports in `if TYPE_CHECKING`, read from the source, compared with the public names."""
     homes = {
         alias.name: node.module
         for node in ast.walk(ast.parse(inspect.getsource(spiel_cfrplus)))
@@ -76,7 +76,7 @@ def test_public_names_are_those_that_type_checkers_see():
         assert getattr(spiel_cfrplus, name) is getattr(importlib.import_module(module), name), name
 
 
-def test_public_names_are_there_before_they_are_used():
+def test_public_names_are_listed_before_their_first_use():
     run_python("""
 import spiel_cfrplus
 assert set(spiel_cfrplus.__all__) <= set(dir(spiel_cfrplus)) and "__version__" in dir(spiel_cfrplus)

@@ -1,4 +1,4 @@
-"""The two ways of installing the package, one after the other in one environment."""
+"""Both ways of installing the package, one after the other in the same environment."""
 
 import os
 import pathlib
@@ -44,7 +44,7 @@ class Environment:
         self.run("-m", "pip", "install", "--no-deps", *options, ".", folder=self.repository)
 
     def home(self, *options: str) -> pathlib.Path:
-        """The folder that a process in another folder imports the package from, after it has compiled a kernel."""
+        """The directory from which a process in another directory imports the package, after it has compiled a kernel."""
         return pathlib.Path(self.run(*options, "-c", WORK, folder=self.elsewhere)).parent
 
 
@@ -57,7 +57,7 @@ def environment(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [["", "-e"], ["-e", ""], ["", "-e", "", "-e"]], ids=" then ".join)
-def test_what_was_installed_last_is_imported_from_any_folder(order, environment):
+def test_the_installed_package_is_imported_from_any_directory(order, environment):
     for option in order:
         environment.install(*option.split())
         home = (environment.repository if option else environment.site_packages) / "spiel_cfrplus"
@@ -66,7 +66,7 @@ def test_what_was_installed_last_is_imported_from_any_folder(order, environment)
 
 
 @pytest.mark.slow
-def test_a_folder_that_an_older_version_left_behind_does_not_hide_the_package(environment):
+def test_a_directory_of_an_older_version_does_not_hide_the_package(environment):
     leftover = environment.site_packages / "spiel_cfrplus" / "__pycache__"
     os.makedirs(leftover)
     (leftover / "_kernels.learn-209.py311.nbi").touch()

@@ -1,4 +1,4 @@
-"""Systems without what only POSIX has, such as Windows: nothing of it is needed to import the package or to run the command."""
+"""Systems without POSIX modules, such as Windows: the package can be imported and the command runs."""
 
 import subprocess
 import sys
@@ -83,8 +83,8 @@ command_line.main()
     assert [line.partition(":")[0] for line in result.stderr.splitlines()] == ["error"]
 
 
-def test_nothing_posix_is_imported_unguarded():
-    """Modules that Windows lacks are imported where they are used, or in a try statement."""
+def test_posix_modules_are_imported_conditionally():
+    """Modules that do not exist on Windows are imported in functions or in a try statement."""
     for path in (ROOT / "spiel_cfrplus").rglob("*.py"):
         for line in path.read_text().splitlines():
             assert line not in {f"import {name}" for name in ("resource", "fcntl", "pwd", "grp", "termios")}, path

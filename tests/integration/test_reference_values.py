@@ -1,4 +1,4 @@
-"""The package against numbers that were computed without it; data/README.md says how and explains the fields."""
+"""The package compared with numbers that were computed without it; data/README.md describes the computation and the fields."""
 
 import collections
 import fractions
@@ -40,7 +40,7 @@ def start(run: dict[str, Any], convention: str) -> Solver:
 
 
 def runs(choose: Callable[[dict[str, Any]], bool] = lambda run: True) -> pytest.MarkDecorator:
-    """Parametrizes a test with the chosen runs, once for each averaging convention by which the run's figures hold."""
+    """Parametrizes a test with the chosen runs, once per averaging convention for which the numbers of the run are valid."""
     params = [
         pytest.param(run, convention, id="-".join([run["game"], run["algorithm"], order, convention]))
         for run in filter(choose, TRAJECTORIES["runs"])
@@ -72,7 +72,7 @@ def test_first_iterations_agree_with_rational_arithmetic(run, convention):
 
 
 @runs(lambda run: run["rows"][-1]["t"] > run["compare_digits_until"])
-def test_nash_conv_has_the_right_size_where_rounding_has_taken_over(run, convention):
+def test_nash_conv_has_the_right_magnitude_where_rounding_dominates(run, convention):
     # Linear CFR is the most sensitive: multiplying the payoffs of liars_dice_3 by 3, 5, 1/10 and other such numbers, which
     # changes nothing but roundings, spreads its NashConv at t = 500 from 1.5e-4 to 1.6e-3.
     factor = 4 if run["algorithm"] == "lcfr" else 2
@@ -86,7 +86,7 @@ def test_nash_conv_has_the_right_size_where_rounding_has_taken_over(run, convent
 
 
 def games(perfect_recall: bool) -> list[Any]:
-    """Parameters (how to load the game, what is known of it)."""
+    """Parameters (function that loads the game, known facts)."""
     params = []
     for entry in GAMES:
         how = {key: entry[key] for key in ("game", "params", "matrix") if key in entry}
@@ -103,7 +103,7 @@ def known_game(request) -> tuple[SequenceFormGame, dict[str, Any]]:
 
 
 def payoffs_by_last_moves(tree: GameTree) -> dict[Any, float]:
-    """Player 0's expected utility from the plays in which these were the players' last moves: the sequence form's matrix."""
+    """The matrix of the sequence form: player 0's expected utility for each pair of the players' last moves."""
     parent, action, actor, infostate = (column.tolist() for column in (tree.parent, tree.action, tree.actor, tree.infostate))
     last_moves: list[Any] = [(None, None)]
     chance = [1.0]
@@ -127,7 +127,7 @@ def test_compiled_game_has_the_known_sizes(known_game):
     assert [treeplex.num_sequences for treeplex in game.treeplexes] == known["sequences"]
 
 
-def test_compiled_game_keeps_the_payoff_matrix_but_for_its_zeros(known_game):
+def test_compiled_game_has_the_nonzero_payoffs(known_game):
     game, known = known_game
     payoffs = payoffs_by_last_moves(game.tree)
     assert len(payoffs) == known["payoff_matrix_entries"]
@@ -142,12 +142,12 @@ def test_uniform_policy_has_the_known_nash_conv(known_game):
     assert uniform.nash_conv == pytest.approx(known["uniform_nash_conv"], rel=1e-9, abs=1e-12)
 
 
-def test_cfr_plus_closes_in_on_the_known_value(known_game):
+def test_cfr_plus_converges_to_the_known_value(known_game):
     """Player 0's best response to any y earns at least the value v of a zero-sum game, and player 1's to any x at least -v:
 
     u0 + gain0 = max over x of u0(x, y) >= v   and   u0 - gain1 = min over y of u0(x, y) <= v,
 
-    hence |u0 - v| <= gain0 + gain1 = NashConv. That holds for any strategies; that NashConv is small takes a solver. The bound
+    hence |u0 - v| <= gain0 + gain1 = NashConv. That holds for any strategies. The bound
     leaves a factor of 2 to the slowest of these games, 2.6e-3 in an oshi-zumo.
     """
     game, known = known_game
@@ -163,7 +163,7 @@ def test_cfr_plus_closes_in_on_the_known_value(known_game):
 
 
 @pytest.mark.parametrize("how_and_known", games(perfect_recall=False))
-def test_game_whose_strings_forget_own_moves_is_refused(how_and_known):
+def test_a_game_with_imperfect_recall_is_refused(how_and_known):
     how, _ = how_and_known
     with pytest.raises(ValueError, match="requires perfect recall"):
         compile_game(load(**how))

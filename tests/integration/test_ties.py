@@ -1,4 +1,4 @@
-"""Exact ties: regrets that are zero in exact arithmetic and dust in float64; and small regrets that are none of these."""
+"""Exact ties: regrets that are zero in exact arithmetic but not in float64, and small regrets that are not ties."""
 
 import dataclasses
 import functools
@@ -74,7 +74,7 @@ def test_iterates_are_those_of_exact_arithmetic(name, solver_type, alternating):
 
 @both_solvers
 @both_orders
-def test_battleship_stays_in_its_equilibrium(solver_type, alternating):
+def test_battleship_remains_in_equilibrium(solver_type, alternating):
     # In exact arithmetic all regrets are zero from the start, as the uniform strategies are an equilibrium.
     solver = solver_type(compiled(BATTLESHIP), alternating=alternating)
     for _ in range(1000):
@@ -82,7 +82,7 @@ def test_battleship_stays_in_its_equilibrium(solver_type, alternating):
         assert solver.nash_conv() < 1e-12
 
 
-def test_dark_hex_takes_the_exact_path():
+def test_dark_hex_has_the_exact_iterates():
     # 1/3 and 1/6 by rational arithmetic.
     solver = CFRSolver(compiled(DARK_HEX))
     for expected in (1 / 3, 1 / 6):
@@ -98,7 +98,7 @@ def scaled(game: SequenceFormGame, factor: float) -> SequenceFormGame:
 
 
 def shuffled(game: SequenceFormGame, seed: int) -> SequenceFormGame:
-    """The same payoffs, which kernels meet in another order."""
+    """The same payoffs in another order."""
     rng, payoffs = np.random.default_rng(seed), game.payoff_arrays
     rows = np.concatenate([rng.permutation(np.arange(*block)) for block in itertools.pairwise(payoffs.player_block)])
     entries = [rng.permutation(np.arange(*payoffs.entry_start[row : row + 2])) for row in rows]
@@ -126,7 +126,7 @@ WRITTEN: dict[str, tuple[Callable[[SequenceFormGame], SequenceFormGame], float]]
 @pytest.mark.parametrize(("change", "unit"), WRITTEN.values(), ids=WRITTEN)
 @both_solvers
 @both_orders
-def test_units_and_the_order_of_sums_change_nothing(name, change, unit, solver_type, alternating):
+def test_units_and_the_order_of_sums_have_no_effect(name, change, unit, solver_type, alternating):
     solver = solver_type(compiled(name), alternating=alternating)
     other = solver_type(change(compiled(name)), alternating=alternating)
     for num_iterations in (1, 1, 3, 10, 15):
@@ -142,7 +142,7 @@ def test_units_and_the_order_of_sums_change_nothing(name, change, unit, solver_t
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
 @both_solvers
-def test_a_small_difference_is_no_tie_but_rounding_is(unit, solver_type):
+def test_rounding_errors_are_ties_but_small_differences_are_not(unit, solver_type):
     # 0.1 + 0.2 is 0.3 but for rounding. What is more by 1e-10 is better, and played.
     for payoffs, expected in (([0.1 + 0.2, 0.3], [1 / 2, 1 / 2]), ([0.3 + 1e-10, 0.3], [1, 0])):
         solver = solver_type(games.matrix_game([[unit * payoff] for payoff in payoffs]))
@@ -152,7 +152,7 @@ def test_a_small_difference_is_no_tie_but_rounding_is(unit, solver_type):
 
 @pytest.mark.parametrize("chance", [1e-3, 1e-15])
 @both_solvers
-def test_what_chance_seldom_leads_to_is_solved_nevertheless(chance, solver_type):
+def test_unlikely_parts_of_a_game_are_solved(chance, solver_type):
     # By hand: both mix (3/5, 2/5), against which 2 * 3/5 - 3 * 2/5 = 0 and -3 * 3/5 + 9/2 * 2/5 = 0.
     def turn(player: int, key: str, *children: Node) -> Turn:
         return Turn(player, key, dict(enumerate(children)))
@@ -168,7 +168,7 @@ def test_what_chance_seldom_leads_to_is_solved_nevertheless(chance, solver_type)
 
 @both_solvers
 @both_orders
-def test_payoffs_of_unlike_size_in_one_game_change_no_iterate(solver_type, alternating):
+def test_payoffs_of_different_magnitudes_do_not_change_iterates(solver_type, alternating):
     rng = np.random.default_rng(3)
     matrix = rng.normal(size=(4, 4))
     matrix[1] -= 1e6
@@ -184,8 +184,8 @@ def test_payoffs_of_unlike_size_in_one_game_change_no_iterate(solver_type, alter
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "liars_dice(dice_sides=4)"])
 @both_solvers
 @both_orders
-def test_long_runs_lose_nothing(name, solver_type, alternating):
-    """Against the same iterations with every positive regret read as what it is."""
+def test_long_runs_do_not_lose_accuracy(name, solver_type, alternating):
+    """Compared with the same iterations without a tie tolerance."""
     solver = solver_type(compiled(name), alternating=alternating)
     solver.run(10_000)
     # Payoffs three and five times as large are rounded otherwise, and CFR+ on Leduc is chaotic.
@@ -217,7 +217,7 @@ def treeplex_strategy(tie_tolerance: float, utilities: list[list[float]]) -> lis
 
 
 @pytest.mark.parametrize("strategy", [simplex_strategy, treeplex_strategy])
-def test_regrets_within_rounding_are_none(strategy):
+def test_regrets_within_rounding_error_are_zero(strategy):
     # Uniform play of (9, 3, 0) earns 4: regrets 5, -1 and -4 each time, until one of them is more than rounding.
     utilities = [[9.0, 3.0, 0.0]]
     for num_utilities in (1, 10, 1000):
@@ -227,13 +227,13 @@ def test_regrets_within_rounding_are_none(strategy):
 
 
 @pytest.mark.parametrize("strategy", [simplex_strategy, treeplex_strategy])
-def test_probabilities_are_of_what_is_above_rounding(strategy):
+def test_regrets_within_rounding_error_have_probability_zero(strategy):
     # Regrets 5, 2 and -7: the second is none.
     assert strategy(2.0, [[9.0, 6.0, -3.0]]) == [1, 0, 0]
     assert strategy(1.0, [[9.0, 6.0, -3.0]]) == [5 / 7, 2 / 7, 0]
 
 
-def test_rounding_does_not_add_up():
+def test_rounding_errors_do_not_accumulate():
     # The first action has a regret of 1/2 from the first time; afterwards it is played and nothing is added. Discounts by
     # t / (t + 1) leave 1/2 * 1/31, the only positive regret, more than the rounding of one time but less than that of 30.
     minimizer = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1), tie_tolerance=1e-3)
@@ -244,7 +244,7 @@ def test_rounding_does_not_add_up():
 
 
 @pytest.mark.parametrize("tie_tolerance", [-1e-300, np.nan, np.inf, [0.0, 0.0], [[0.0]]], ids=str)
-def test_bad_rounding_is_refused(tie_tolerance):
+def test_an_invalid_tie_tolerance_is_refused(tie_tolerance):
     with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):
         SimplexRegretMatching(3, tie_tolerance=tie_tolerance)
     with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):

@@ -56,13 +56,13 @@ both_conventions = pytest.mark.parametrize("convention", ["paper", "openspiel"])
 
 
 def tables(solver: Solver) -> list[list[float]]:
-    """Everything that a compiled solver has computed."""
+    """All arrays that a compiled solver has computed."""
     memory = solver.self_play.state
     learned = [memory.cumulative_regrets, memory.policy, memory.reach, memory.cumulative_policy, memory.iteration]
     return [array.tolist() for array in learned]
 
 
-def test_the_variants_are_those_that_are_tested_here():
+def test_all_variants_are_tested():
     assert list(ALGORITHMS) == list(POWERS)
 
 
@@ -72,8 +72,8 @@ def test_the_variants_are_those_that_are_tested_here():
 def forced_game() -> pyspiel.Game:
     """Player 1 always earns 1 more by column 1; against it player 0 prefers row 0, and is indifferent against uniform.
 
-    So every variant plays the same: player 1 is uniform once and plays column 1 from sigma^1 on. Player 0 has no regret in the
-    first iteration, whatever the order, and is uniform twice; it plays row 0 from sigma^2 on.
+    So all variants have the same strategies. Player 1 is uniform once and plays column 1 from sigma^1 on. Player 0 has no regret
+    in the first iteration, whatever the order, and is uniform twice; it plays row 0 from sigma^2 on.
     """
     return games.matrix_game([[-1, 1], [1, -1]], [[0, 1], [0, 1]])
 
@@ -81,7 +81,7 @@ def forced_game() -> pyspiel.Game:
 @every_variant
 @both_orders
 @both_conventions
-def test_averages_where_the_iterates_are_forced(name, alternating, convention):
+def test_averages_of_known_iterates(name, alternating, convention):
     solver = ALGORITHMS[name](forced_game(), alternating=alternating, averaging=convention)
     written_out = LearningSolver(forced_game(), LEARNERS[name], alternating=alternating, averaging=convention)
     weights = [fractions.Fraction(i ** POWERS[name]) for i in range(1, 9)]
@@ -120,7 +120,7 @@ def test_factors_on_positive_and_negative_regrets(name, iteration, expected):
     assert ALGORITHMS[name].local_rule.discounts(np.array([iteration])) == pytest.approx(np.array([expected]), rel=1e-15)
 
 
-def test_tables_after_three_iterations_worked_out_by_hand():
+def test_regrets_after_three_iterations_by_hand():
     """One player guesses a coin that shows 1 with 3/4: rewards (1/4, 3/4), and regrets of the uniform strategy (-1/4, 1/4).
 
     From iteration 2 on guess 1 is sure, with regrets (-1/2, 0). So after 3 iterations, with positive factors p1, p2, p3 and
@@ -149,7 +149,7 @@ def test_tables_after_three_iterations_worked_out_by_hand():
 
 
 def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating: bool, exact: bool = False) -> list[Any]:
-    """sigma^0, ..., sigma^T as the papers write them, in floats or in fractions.
+    """sigma^0, ..., sigma^T as defined in the papers, in floats or in fractions.
 
     Discounting comes before the regrets are added, with the factor of the iteration before, where the package has it after:
     R^t = f(R^{t-1}, t - 1) + r^t, with the part below zero cut off in the + variants. Brown and Sandholm 2019, section 4; Xu et
@@ -195,7 +195,7 @@ def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating:
 )
 @every_variant
 @both_orders
-def test_iterates_and_averages_are_those_of_the_papers_formulas(load, name, alternating):
+def test_iterates_and_averages_equal_the_formulas_of_the_papers(load, name, alternating):
     root, game = games.tree_of(load()), compile_game(load())
     sigmas = slow_iterates(root, 10, name, alternating)
     solver = ALGORITHMS[name](game, alternating=alternating)
@@ -290,7 +290,7 @@ SAME = {
 @pytest.mark.parametrize("pair", SAME.values(), ids=SAME)
 @pytest.mark.parametrize("game", ["kuhn", "leduc", "efg"])
 @both_orders
-def test_special_cases_are_the_same_to_the_last_bit(pair, game, alternating, request):
+def test_special_cases_are_bit_identical(pair, game, alternating, request):
     game = EFG if game == "efg" else request.getfixturevalue(game)
     first, second = (make(game, alternating=alternating) for make in pair)
     for solver in (first, second):
@@ -328,14 +328,14 @@ def assert_compiled_equals_written_out(game: SequenceFormGame, name: str, num_it
 @every_variant
 @both_orders
 @both_conventions
-def test_the_compiled_loop_is_the_written_out_one_to_the_last_bit(name, alternating, convention, kuhn):
+def test_the_compiled_loop_is_bit_identical_to_the_python_loop(name, alternating, convention, kuhn):
     for game in (kuhn, EFG):
         assert_compiled_equals_written_out(game, name, 100, alternating=alternating, averaging=convention)
 
 
 @every_variant
 @both_orders
-def test_the_compiled_loop_is_the_written_out_one_on_leduc_poker_too(name, alternating, leduc):
+def test_the_compiled_loop_equals_the_python_loop_on_leduc_poker(name, alternating, leduc):
     assert_compiled_equals_written_out(leduc, name, 30, alternating=alternating)
 
 
@@ -346,7 +346,7 @@ OPENSPIEL = {"dcfr": discounted_cfr.DCFRSolver, "lcfr": discounted_cfr.LCFRSolve
 
 
 def assert_equals_openspiel(name: str, game: pyspiel.Game, num_iterations: int) -> float:
-    """The NashConv of both."""
+    """Compares the NashConv of both."""
     ours, theirs = ALGORITHMS[name](game, averaging="openspiel"), OPENSPIEL[name](game)
     for _ in range(num_iterations):
         theirs.evaluate_and_update_policy()
@@ -358,19 +358,19 @@ def assert_equals_openspiel(name: str, game: pyspiel.Game, num_iterations: int) 
     return ours.nash_conv()
 
 
-def test_discounted_cfr_is_openspiels():
+def test_discounted_cfr_equals_openspiel():
     # OpenSpiel 2.0.2: open_spiel/python/algorithms/discounted_cfr.py, 100 iterations, NashConv by exploitability.nash_conv.
     assert assert_equals_openspiel("dcfr", pyspiel.load_game("kuhn_poker"), 100) == pytest.approx(0.003332684, abs=5e-10)
     assert_equals_openspiel("dcfr", pyspiel.load_game("leduc_poker"), 5)
 
 
-def test_linear_cfr_is_openspiels():
+def test_linear_cfr_equals_openspiel():
     assert_equals_openspiel("lcfr", pyspiel.load_game("kuhn_poker"), 100)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPENSPIEL)
-def test_discounted_and_linear_cfr_are_openspiels_on_leduc_poker(name):
+def test_discounted_and_linear_cfr_equal_openspiel_on_leduc_poker(name):
     assert_equals_openspiel(name, pyspiel.load_game("leduc_poker"), 30)
 
 
@@ -382,7 +382,7 @@ EXTREMES = [-INF, -1e308, -1e4, -1.0, 0.0, 1.0, 1e4, 1e308, INF]
 
 @pytest.mark.parametrize("alpha", EXTREMES)
 @pytest.mark.parametrize("beta", EXTREMES)
-def test_any_exponent_gives_factors_and_strategies(alpha, beta):
+def test_all_exponents_give_valid_factors_and_strategies(alpha, beta):
     rule = DiscountedRegretMatching(alpha, beta)
     factors = rule.discounts(np.array([1, 2, 3, 10**6]))
     assert factors.shape == (4, 2)
@@ -404,21 +404,21 @@ def test_any_exponent_gives_factors_and_strategies(alpha, beta):
 
 
 @pytest.mark.parametrize("exponents", [(math.nan, 0.0), (1.5, math.nan), (math.nan, math.nan)])
-def test_exponents_that_are_no_numbers_are_refused(exponents):
+def test_exponents_that_are_not_numbers_are_refused(exponents):
     with pytest.raises(ValueError, match=r"exponents of discounting must be numbers, got alpha=.*, beta="):
         DiscountedRegretMatching(*exponents)
 
 
 @every_variant
 @pytest.mark.parametrize("power", [math.nan, INF, -1.0])
-def test_powers_that_give_no_average_are_refused(name, power):
+def test_invalid_powers_are_refused(name, power):
     with pytest.raises(ValueError, match="power must be finite and at least 0"):
         ALGORITHMS[name](EFG, averaging=Averaging(power))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 @pytest.mark.parametrize("name", ["dcfr", "pcfr"])
-def test_discounts_may_wear_a_regret_down_to_any_size(name, alpha):
+def test_discounts_may_reduce_a_regret_to_any_magnitude(name, alpha):
     # Row 0 is always better by 2: it has a regret of 1 from the first iteration, which shrinks from then on, and is never left.
     game, rule = games.matrix_game([[2, 1], [0, -1]]), DiscountedRegretMatching(alpha, 0)
     learner = dataclasses.replace(LEARNERS[name], options={**LEARNERS[name].options, "rule": rule})
@@ -428,7 +428,7 @@ def test_discounts_may_wear_a_regret_down_to_any_size(name, alpha):
             assert solver.current_profile().of_player(0).tolist() == [1, 1, 0]
 
 
-def test_openspiels_discounted_cfr_agrees_where_discounts_wear_regrets_down():
+def test_openspiel_agrees_where_discounts_reduce_regrets():
     ours = DiscountedCFRSolver(
         GAMES["kuhn_poker"](), local_rule=DiscountedRegretMatching(0, 0), averaging=Averaging(2, "openspiel")
     )
@@ -445,7 +445,7 @@ def test_openspiels_discounted_cfr_agrees_where_discounts_wear_regrets_down():
 
 @every_variant
 @both_orders
-def test_iterations_are_the_same_doubles_however_they_are_divided(name, alternating, kuhn):
+def test_results_do_not_depend_on_how_iterations_are_divided_into_runs(name, alternating, kuhn):
     solvers = [ALGORITHMS[name](kuhn, alternating=alternating) for _ in range(3)]
     solvers[0].run(60)
     for _ in range(60):
@@ -459,7 +459,7 @@ def test_iterations_are_the_same_doubles_however_they_are_divided(name, alternat
 
 
 class Forgiving:
-    """Regret matching that becomes regret matching+ after ten iterations, and forgets its gains once."""
+    """Regret matching that becomes regret matching+ after ten iterations, and discards its positive regrets once."""
 
     def discounts(self, iterations):
         factors = np.ones((len(iterations), 2))
@@ -501,7 +501,7 @@ RULES = [None, DiscountedRegretMatching(0.7, -1.3), DiscountedRegretMatching(2, 
 @pytest.mark.parametrize("done", [0, 1, 6])
 @every_variant
 @both_orders
-def test_resumed_solvers_go_on_to_the_same_doubles(name, alternating, done, rule, again, tmp_path, kuhn):
+def test_resumed_solvers_have_identical_results(name, alternating, done, rule, again, tmp_path, kuhn):
     solver = ALGORITHMS[name](kuhn, alternating=alternating, local_rule=rule)
     solver.run(done)
     resumed = again(solver, tmp_path)
@@ -528,7 +528,7 @@ def test_leduc_poker_is_resumed_after_many_iterations(name, alternating, tmp_pat
     assert tables(resumed) == tables(solver)
 
 
-def test_a_local_rule_is_part_of_what_a_checkpoint_tells_apart(tmp_path, kuhn):
+def test_checkpoints_distinguish_local_rules(tmp_path, kuhn):
     plain, changed = DiscountedCFRSolver(kuhn), DiscountedCFRSolver(kuhn, local_rule=DiscountedRegretMatching(0.7, -1.3))
     for solver in (plain, changed):
         solver.run(6)
@@ -555,7 +555,7 @@ def test_units_make_no_difference(name, alternating, factor):
             assert plain.average_profile().probabilities.tolist() == scaled.average_profile().probabilities.tolist()
 
 
-def test_numbers_of_any_kind_are_saved(tmp_path):
+def test_all_types_of_numbers_are_saved(tmp_path):
     rule, averaging = DiscountedRegretMatching(np.int64(1), np.float32(0.5)), Averaging(np.int64(2), delay=np.int32(1))
     solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule, averaging=averaging)
     solver.run(3)
@@ -564,7 +564,7 @@ def test_numbers_of_any_kind_are_saved(tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
-def test_what_is_no_local_rule_is_refused(rule):
+def test_arguments_that_are_not_local_rules_are_refused(rule):
     with pytest.raises(TypeError, match="local_rule must be an object with a method discounts"):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule)
 
@@ -572,7 +572,7 @@ def test_what_is_no_local_rule_is_refused(rule):
 @pytest.mark.parametrize(
     "factors", [[[np.nan, 0.0]], [[1.0]], [[np.inf, 1.0]], [1.0, 0.0], [[1.0, -1.0]], [[-0.5, 0.0]]], ids=str
 )
-def test_factors_that_make_no_sense_are_refused(factors):
+def test_invalid_factors_are_refused(factors):
     class Rule:
         def discounts(self, iterations):
             return np.array(factors)

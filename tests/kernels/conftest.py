@@ -1,4 +1,4 @@
-"""A cache of compiled kernels for each test that asks for one."""
+"""A cache of compiled kernels for each test that uses the fixture."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from spiel_cfrplus.kernels.compiled_files import VARIABLE, KernelFiles
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache for kernels that are made by `renewed`; its folder does not exist yet."""
+    """An empty cache for kernels of `renewed`; its directory does not exist yet."""
     root = tmp_path / "cache"
     monkeypatch.setenv(VARIABLE, str(root))
     monkeypatch.setattr(compiled_files, "_has_reported", False)

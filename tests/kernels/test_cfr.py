@@ -28,7 +28,7 @@ DISCOUNTS = DiscountedRegretMatching(1, 1)
 
 
 def filled(rng, memory):
-    """The rule's memory of some moment: random tables."""
+    """A random memory of the rule."""
     for table in memory[:-2]:
         table[:] = rng.normal(size=len(table))
     return memory
@@ -116,7 +116,7 @@ def test_when_unreached_infostates_are_skipped():
 
 @jit
 def record(point, values, policy, memory, parameters, t):
-    """Writes what the rule is called with into the policy, in the order of the calls."""
+    """Writes the arguments of the calls of the rule into the policy, in the order of the calls."""
     for a in point.actions:
         policy[a] = 1000 * t + 100 * point.infostate + point.value + values[a] / 10 + parameters.constant
 

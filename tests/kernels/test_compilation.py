@@ -1,4 +1,4 @@
-"""Which compiled kernels are kept, under which names: what is read back is what would be compiled now."""
+"""Which compiled kernels are cached, and under which names: a cached kernel equals the one that would be compiled."""
 
 import ast
 import importlib
@@ -23,7 +23,7 @@ from spiel_cfrplus.kernels.compiled_files import VARIABLE
 # Which code belongs to a digest.
 
 
-def test_every_compiled_function_of_the_package_is_kept_and_its_source_is_in_the_digest():
+def test_every_compiled_function_of_the_package_is_cached_and_its_source_is_in_the_digest():
     kernels = {}
     for module in pkgutil.walk_packages(spiel_cfrplus.__path__, "spiel_cfrplus."):
         for value in vars(importlib.import_module(module.name)).values():
@@ -47,7 +47,7 @@ def test_kernel_files_import_nothing_that_is_not_in_the_digest():
                     assert known or home in compilation.SOURCES, f"{source} imports {name}"
 
 
-def test_functions_that_their_name_does_not_identify_are_compiled_but_not_kept(cache):
+def test_functions_that_their_name_does_not_identify_are_compiled_but_not_cached(cache):
     def double(x):
         return 2 * x
 
@@ -84,7 +84,7 @@ def test_nothing_is_written_into_the_package_or_numbas_cache(tmp_path):
     assert sorted(set(files_in(tmp_path)) - set(before)) == files_in(tmp_path / "cache") != []
 
 
-def test_a_process_whose_sources_changed_after_their_import_neither_reads_nor_writes(cache, monkeypatch):
+def test_the_cache_is_not_used_if_sources_changed_after_their_import(cache, monkeypatch):
     normalized()
     before = [path.stat().st_mtime_ns for path in files_in(cache)]
     monkeypatch.setattr(compilation, "_stamps", lambda: ((0, 0),))
@@ -103,7 +103,7 @@ def test_other_versions_have_another_digest(part, monkeypatch):
     assert compilation._digest(("cpu",), ()) == before != compilation._digest(("another cpu",), ())
 
 
-def test_settings_of_numba_that_change_the_code_have_another_folder(cache, monkeypatch):
+def test_settings_of_numba_that_change_the_code_have_another_directory(cache, monkeypatch):
     normalized()
     monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
     assert normalized() == 0
@@ -114,7 +114,7 @@ def test_settings_of_numba_that_change_the_code_have_another_folder(cache, monke
 # Which file belongs to which types of arguments.
 
 
-def test_a_kernel_that_was_given_a_function_is_not_kept():
+def test_a_kernel_with_a_function_argument_is_not_cached():
     def make(factor):
         def rule(x):
             return factor * x
@@ -154,7 +154,7 @@ def test_a_kernel_compiled_to_return_another_type_has_another_file():
     assert len({name(signature) for signature in signatures}) == len(signatures)
 
 
-def test_code_that_refers_to_an_address_of_its_process_is_not_kept(cache):
+def test_code_with_addresses_of_its_process_is_not_cached(cache):
     table = np.tile(np.arange(10.0), 100_000)  # so large that Numba refers to it where it lies
 
     @numba.njit
@@ -195,7 +195,7 @@ def test_recompile_compiles(cache):
     assert normalized() == 1
 
 
-def test_a_disabled_cache_is_neither_read_nor_written(cache):
+def test_a_disabled_cache_is_not_used(cache):
     kernel = renewed(passes.normalize)
     kernel._cache.disable()
     assert normalized(kernel) == 0
@@ -210,8 +210,8 @@ def test_a_disabled_cache_is_neither_read_nor_written(cache):
 # Where the files are.
 
 
-def test_where_there_are_no_sources_kernels_work_and_one_line_says_so(cache, monkeypatch, caplog):
-    """As in an archive."""
+def test_without_sources_kernels_work_with_one_message(cache, monkeypatch, caplog):
+    """As in a zip archive."""
     monkeypatch.setattr(compilation, "SOURCES", [])
     monkeypatch.setattr(compilation, "_STAMPS", compilation._stamps())
     assert normalized() == normalized() == 0
@@ -219,14 +219,14 @@ def test_where_there_are_no_sources_kernels_work_and_one_line_says_so(cache, mon
     assert "sources" in record.getMessage()
 
 
-def test_code_that_numba_cannot_store_works_and_one_line_says_so(cache, monkeypatch, caplog):
+def test_code_that_numba_cannot_store_works_with_one_message(cache, monkeypatch, caplog):
     monkeypatch.setattr(compilation, "dumps", no_home)
     assert normalized() == 0
     (record,) = caplog.records
     assert numba.__version__ in record.getMessage()
 
 
-def test_with_numbas_compiler_turned_off_nothing_is_compiled_or_written(tmp_path):
+def test_with_numba_disabled_nothing_is_compiled_or_written(tmp_path):
     script = """
 import pyspiel, spiel_cfrplus
 from spiel_cfrplus.solving import compiled_self_play

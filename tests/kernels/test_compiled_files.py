@@ -1,4 +1,4 @@
-"""Files of compiled kernels: damages, folders that cannot be had, who may write, how long files are kept."""
+"""Files of compiled kernels: damage, unusable directories, permissions, and removal of old files."""
 
 import errno
 import functools
@@ -43,7 +43,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_made_anew(damage, cache, caplog):
+def test_a_damaged_file_is_replaced(damage, cache, caplog):
     assert normalized() == 0
     assert normalized() == 1
     (path,) = files_in(cache)
@@ -54,7 +54,7 @@ def test_a_damaged_file_is_made_anew(damage, cache, caplog):
     assert caplog.records == []
 
 
-def test_a_file_whose_content_is_no_compiled_code_is_made_anew(cache):
+def test_a_file_that_is_not_compiled_code_is_replaced(cache):
     normalized()
     (path,) = files_in(cache)
     files = KernelFiles(path.parent.name.removeprefix("kernels-"))
@@ -64,7 +64,7 @@ def test_a_file_whose_content_is_no_compiled_code_is_made_anew(cache):
         assert normalized() == 1
 
 
-def test_a_file_in_the_place_of_another_is_not_read(cache):
+def test_a_file_under_another_name_is_not_read(cache):
     files, others = KernelFiles(DIGEST), KernelFiles(OTHER_DIGEST)
     files.write("a", b"code of a")
     assert files.read("a") == b"code of a"
@@ -74,7 +74,7 @@ def test_a_file_in_the_place_of_another_is_not_read(cache):
     assert others.read("a") is None
 
 
-def test_the_folder_is_in_the_users_cache_unless_the_variable_names_one(monkeypatch):
+def test_the_directory_is_in_the_users_cache_unless_the_variable_is_set(monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     assert compiled_files.cache_root() == platformdirs.user_cache_path("spiel_cfrplus", appauthor=False)
     monkeypatch.setenv(VARIABLE, "")
@@ -86,7 +86,7 @@ def test_the_folder_is_in_the_users_cache_unless_the_variable_names_one(monkeypa
 
 
 @pytest.mark.parametrize("answer", [no_home, lambda *_, **__: pathlib.Path("~/.cache/spiel_cfrplus")])
-def test_without_a_home_kernels_work_and_one_line_says_so(answer, cache, monkeypatch, caplog):
+def test_without_a_home_directory_kernels_work_with_one_message(answer, cache, monkeypatch, caplog):
     monkeypatch.delenv(VARIABLE)
     monkeypatch.setattr(platformdirs, "user_cache_path", answer)
     assert normalized() == normalized() == 0
@@ -95,7 +95,7 @@ def test_without_a_home_kernels_work_and_one_line_says_so(answer, cache, monkeyp
     assert VARIABLE in record.getMessage()
 
 
-def test_where_no_folder_can_be_made_work_goes_on_and_one_line_on_stderr_says_so(tmp_path):
+def test_without_a_directory_kernels_work_with_one_message_on_stderr(tmp_path):
     (tmp_path / "file").write_text("")
     output, errors = run_python(SMALL_WORK, **{VARIABLE: str(tmp_path / "file" / "cache")})
     assert output == "0.25 0.75 0"
@@ -104,7 +104,7 @@ def test_where_no_folder_can_be_made_work_goes_on_and_one_line_on_stderr_says_so
     assert VARIABLE in line
 
 
-def test_the_command_line_says_so_in_a_note():
+def test_the_command_line_prints_a_note_if_kernels_cannot_be_stored():
     script = """
 import sys
 from spiel_cfrplus.kernels import compiled_files
@@ -120,7 +120,7 @@ main.main()
 
 
 @pytest.mark.parametrize("reason", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
-def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason, cache, monkeypatch, caplog):
+def test_kernels_work_with_one_message_if_files_cannot_be_written(reason, cache, monkeypatch, caplog):
     tried = []
 
     def refuse(path):
@@ -139,7 +139,7 @@ def test_where_files_cannot_be_written_work_goes_on_and_one_line_says_so(reason,
     assert "\n" not in record.getMessage()
 
 
-def test_what_is_there_is_read_where_nothing_can_be_written(cache, monkeypatch, caplog):
+def test_files_in_a_read_only_directory_are_read(cache, monkeypatch, caplog):
     normalized()
     monkeypatch.setattr(compiled_files, "atomic_write", None)
     monkeypatch.setattr(os, "utime", no_home)
@@ -147,7 +147,7 @@ def test_what_is_there_is_read_where_nothing_can_be_written(cache, monkeypatch, 
     assert caplog.records == []
 
 
-def test_a_folder_that_was_removed_meanwhile_is_made_again(cache, caplog):
+def test_a_directory_that_was_removed_is_created_again(cache, caplog):
     files = KernelFiles(DIGEST)
     shutil.rmtree(files.folder)
     files.write("a", b"code")
@@ -155,8 +155,8 @@ def test_a_folder_that_was_removed_meanwhile_is_made_again(cache, caplog):
     assert caplog.records == []
 
 
-def test_a_file_that_cannot_be_replaced_but_holds_the_same_is_no_failure(cache, monkeypatch, caplog):
-    """As on Windows, where another process reads what it has just written."""
+def test_a_file_with_the_same_content_that_cannot_be_replaced_is_no_failure(cache, monkeypatch, caplog):
+    """As on Windows, where another process has the file open."""
     files = KernelFiles(DIGEST)
     files.write("a", b"code")
 
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_be_replaced_but_holds_the_same_is_no_failure(cache, 
 
 
 @POSIX_ONLY
-def test_the_folder_is_for_its_user_alone(cache):
+def test_the_directory_is_private_to_the_user(cache):
     before = os.umask(0)
     try:
         assert KernelFiles(DIGEST).folder.stat().st_mode & 0o777 == 0o700
@@ -181,7 +181,7 @@ def test_the_folder_is_for_its_user_alone(cache):
 
 @POSIX_ONLY
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
-def test_a_folder_that_others_can_write_to_is_not_used(mode, cache, caplog):
+def test_a_directory_that_others_can_write_to_is_not_used(mode, cache, caplog):
     files = KernelFiles(DIGEST)
     files.write("a", b"code")
     files.folder.chmod(mode)
@@ -194,7 +194,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(mode, cache, caplog):
 
 
 @POSIX_ONLY
-def test_what_belongs_to_another_user_is_not_used_unless_that_is_the_administrator(cache, monkeypatch, caplog):
+def test_files_of_another_user_are_not_used_except_those_of_the_administrator(cache, monkeypatch, caplog):
     def of_owner(owner):
         return os.stat_result((0o100644, 0, 0, 1, owner, 0, 0, 0, 0, 0))
 
@@ -214,7 +214,7 @@ def age(path, days):
     os.utime(path, (then, then))
 
 
-def test_folders_that_were_not_used_for_a_month_are_removed_and_nothing_else(cache):
+def test_only_directories_unused_for_a_month_are_removed(cache):
     unused, used, link = (cache / f"kernels-{digit * 32}" for digit in "abc")
     foreign = [cache / "kernels-of-somebody", cache / "notes"]
     for folder in (unused, used, *foreign):
@@ -229,7 +229,7 @@ def test_folders_that_were_not_used_for_a_month_are_removed_and_nothing_else(cac
     assert all((folder / "file").exists() for folder in (used, *foreign))
 
 
-def test_use_is_marked_at_most_once_a_day(cache):
+def test_the_time_of_use_is_updated_at_most_once_a_day(cache):
     files = KernelFiles(DIGEST)
     files.write("a", b"code")
     folder = files.folder

@@ -1,4 +1,4 @@
-"""Passes over treeplexes, each against a plain statement of its formula on random treeplexes."""
+"""Passes over treeplexes, compared with plain implementations of their formulas on random treeplexes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The loop of self-play against a plain statement of it."""
+"""The loop of self-play compared with a plain implementation."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""How often kernels are compiled: not at import, and once for each kind of arguments."""
+"""The number of compilations: none at import, and one per kernel and argument types."""
 
 from fresh_process import run_python
 
@@ -19,7 +19,7 @@ def test_importing_the_package_compiles_nothing():
     run_python(PRELUDE + "from spiel_cfrplus import *\nassert set(signatures().values()) == {0}, signatures()")
 
 
-def test_every_kernel_is_compiled_for_one_signature_whatever_is_solved():
+def test_every_kernel_is_compiled_for_one_signature():
     script = (
         PRELUDE
         + """

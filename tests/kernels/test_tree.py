@@ -1,4 +1,4 @@
-"""The compiled passes after the walk, against plain statements of what they do."""
+"""The kernels that convert walks, compared with plain implementations."""
 
 import fractions
 import itertools
@@ -26,7 +26,7 @@ def random_tree(rng, size):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_lay_out_finds_parents_and_edges(seed):
+def test_link_parents_finds_parents_and_edges(seed):
     rng = np.random.default_rng(seed)
     children = random_tree(rng, 60)
     # Nodes with as many children share a group of edges, or have one of two such groups.
@@ -47,7 +47,7 @@ def test_lay_out_finds_parents_and_edges(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_add_runs_adds_up_each_run(seed):
+def test_segment_sums_sums_each_run(seed):
     rng = np.random.default_rng(seed)
     order, run_start = rng.permutation(30), np.array([0, 1, 4, 15, 30])
     weights, values = rng.random(30), rng.normal(size=(30, 3))
@@ -60,7 +60,7 @@ def test_add_runs_adds_up_each_run(seed):
 
 
 @pytest.mark.parametrize("unit", [2.0**-40, 1.0, 2.0**40])
-def test_add_runs_removes_what_is_rounding_and_nothing_else(unit):
+def test_segment_sums_removes_rounding_errors_only(unit):
     tenths = np.array([[0.1], [0.2], [-0.3], [0.1], [0.2], [-0.3 * (1 - 1e-12)]]) * unit
     exact = sum(map(fractions.Fraction, tenths[:3, 0].tolist()))
     assert exact != 0  # 0.1 + 0.2 is not 0.3 in binary
@@ -83,7 +83,7 @@ def tree_of_size(rng, size):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sums_go_up_and_down_the_tree(seed):
+def test_sums_are_added_to_parents_and_from_parents(seed):
     rng = np.random.default_rng(seed)
     parent, paths = tree_of_size(rng, 40)
     steps = rng.integers(1, 100, 40)
@@ -114,7 +114,7 @@ def test_a_repeated_infostate_is_the_first_with_an_ancestor_in_it(seed):
     assert found == min(repeated, default=-1)
 
 
-def test_an_infostate_that_comes_again_beside_itself_is_not_repeated():
+def test_an_infostate_on_two_branches_is_not_repeated():
     # 0 is the parent of 1 and 2, which share an infostate; in the second tree 1 is the parent of 2, and 0 is in it as well.
     for infostate, subtree_end, expected in [([0, 1, 1], [3, 2, 3], -1), ([0, 1, 1], [3, 3, 3], 2), ([1, 1, 1], [3, 2, 3], 1)]:
         latest = np.full(2, -1)
@@ -122,7 +122,7 @@ def test_an_infostate_that_comes_again_beside_itself_is_not_repeated():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_placing_by_keys_is_a_stable_sort(seed):
+def test_counting_sort_pass_is_stable(seed):
     rng = np.random.default_rng(seed)
     order, keys = rng.permutation(50).astype(np.uint32), rng.integers(0, 6, 50).astype(np.uint32)
     counts = np.bincount(keys, minlength=6)
@@ -132,7 +132,7 @@ def test_placing_by_keys_is_a_stable_sort(seed):
 
 
 def random_parents(rng: np.random.Generator, size: int) -> np.ndarray:
-    """A tree in preorder: each node hangs below the one before it or one of that one's ancestors."""
+    """A tree in preorder: the parent of each node is the node before it or one of its ancestors."""
     parent = [-1]
     for node in range(1, size):
         ancestors = [node - 1]
@@ -164,7 +164,7 @@ def test_sums_and_products_along_paths(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_trace_sequences_finds_each_players_last_sequence(seed):
-    """All decisions of a player that have the same own past share an infostate here, so recall is perfect."""
+    """All decisions of a player after the same own moves share an infostate, so recall is perfect."""
     rng = np.random.default_rng(seed)
     parent = random_parents(rng, 60)
     counts = np.bincount(parent[1:], minlength=60)
@@ -208,7 +208,7 @@ def test_trace_sequences_returns_where_recall_fails():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_find_repeated_infostate_finds_the_first_history_below_its_like(seed):
+def test_find_repeated_infostate_finds_the_first_repetition(seed):
     rng = np.random.default_rng(seed)
     parent = random_parents(rng, 40)
     infostate = frozen(rng.integers(-1, 25, size=40), np.int32)

@@ -1,4 +1,4 @@
-"""The drop-in `cfr` against the OpenSpiel module that it replaces."""
+"""The drop-in `cfr` compared with the OpenSpiel module that it replaces."""
 
 import math
 
@@ -114,7 +114,7 @@ def test_nodes_read_and_write_the_tables():
         node.cumulative_regret[2]
 
 
-def test_nodes_are_kept_and_what_is_assigned_to_them_goes_to_the_tables():
+def test_assignments_to_nodes_write_to_the_tables():
     solver = cfr.CFRSolver(KUHN)
     solver.run(5)
     node = solver._info_state_nodes["0"]
@@ -145,7 +145,7 @@ def test_tables_of_another_solver_can_be_restored():
     assert restored.iteration == 15
 
 
-def test_what_is_written_into_the_current_policy_is_played():
+def test_iterations_start_from_the_contents_of_the_current_policy():
     ours, theirs = cfr.CFRPlusSolver(KUHN), upstream_cfr.CFRPlusSolver(KUHN)
     for solver in (ours, theirs):
         solver.current_policy().action_probability_array[:] = [0.9, 0.1]
@@ -155,7 +155,7 @@ def test_what_is_written_into_the_current_policy_is_played():
 @pytest.mark.parametrize(
     "name", ["_compute_counterfactual_regret_for_player", "_get_infostate_policy", "_initialize_info_state_nodes"]
 )
-def test_hooks_that_would_never_be_called_are_refused(name):
+def test_overridden_methods_that_are_never_called_are_refused(name):
     with pytest.raises(TypeError, match=f"Mine.{name} is never called"):
         type("Mine", (cfr.CFRSolver,), {name: lambda self: None})
 
@@ -165,12 +165,12 @@ def test_hooks_that_would_never_be_called_are_refused(name):
     [({}, [0, 1]), ({0: 1, 1: 2, 2: 5}, [0, 1]), ({0: -1.0, 1: 0.0}, [0, 1]), ({0: math.nan, 1: 1.0}, [0, 1]), ({3: 2.0}, [3])],
     ids=str,
 )
-def test_regret_matching_of_dictionaries_is_upstreams(regrets, actions):
+def test_regret_matching_of_dictionaries_equals_openspiel(regrets, actions):
     assert cfr._regret_matching(regrets, actions) == upstream_cfr._regret_matching(regrets, actions)
 
 
 @pytest.mark.parametrize("weights", [{}, {0: 1.0, 1: 3.0}, {0: -1.0, 1: 3.0}, {1: 2.0}, {0: 0.0, 1: 0.0}], ids=str)
-def test_averaging_of_dictionaries_is_upstreams(weights):
+def test_averaging_of_dictionaries_equals_openspiel(weights):
     rows = []
     for module in (cfr, upstream_cfr):
         table = openspiel_policy.TabularPolicy(KUHN)

@@ -1,4 +1,4 @@
-"""The drop-in `cfr_br` against the OpenSpiel module that it replaces."""
+"""The drop-in `cfr_br` compared with the OpenSpiel module that it replaces."""
 
 import pytest
 from drop_in import assert_same_policies, load

@@ -1,4 +1,4 @@
-"""The drop-in `discounted_cfr` against the OpenSpiel module that it replaces."""
+"""The drop-in `discounted_cfr` compared with the OpenSpiel module that it replaces."""
 
 import math
 

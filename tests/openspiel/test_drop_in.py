@@ -1,4 +1,4 @@
-"""What all drop-in solvers have in common with OpenSpiel's: its own tests and examples, its contract, its errors."""
+"""Properties that all drop-in solvers share with OpenSpiel's: OpenSpiel's tests and examples, interface and errors."""
 
 import gc
 import pathlib
@@ -23,7 +23,7 @@ from spiel_cfrplus.openspiel import cfr, cfr_br, discounted_cfr
 
 
 def swapped(source, module):
-    """The source text of an OpenSpiel script, importing our module instead of its own."""
+    """The source of an OpenSpiel script that imports the drop-in module."""
     theirs, ours = f"from open_spiel.python.algorithms import {module}\n", f"from spiel_cfrplus.openspiel import {module}\n"
     assert theirs in source
     return source.replace(theirs, ours)
@@ -116,7 +116,7 @@ def test_run_equals_single_iterations(solver_type):
 
 
 @all_solvers
-def test_pickled_solver_goes_on_to_the_same_doubles(solver_type):
+def test_a_pickled_solver_resumes_with_identical_results(solver_type):
     solver = solver_type(KUHN)
     solver.run(20)
     resumed = pickle.loads(pickle.dumps(solver))
@@ -130,7 +130,7 @@ def test_pickled_solver_goes_on_to_the_same_doubles(solver_type):
 
 
 @all_solvers
-def test_pyspiel_forms_are_snapshots_that_outlive_the_solver(solver_type):
+def test_pyspiel_policies_are_snapshots_that_outlive_the_solver(solver_type):
     solver = solver_type(KUHN)
     solver.run(10)
     average, current = solver.tabular_average_policy(), solver.tabular_current_policy()
@@ -154,7 +154,7 @@ def test_pyspiel_forms_are_snapshots_that_outlive_the_solver(solver_type):
         (cfr_br, upstream_cfr_br, "CFRBRSolver", [pyspiel.load_game("kuhn_poker(players=3)")]),
     ],
 )
-def test_errors_are_upstreams(module, upstream, name, arguments):
+def test_errors_equal_those_of_openspiel(module, upstream, name, arguments):
     with pytest.raises((AssertionError, AttributeError, TypeError, ValueError, pyspiel.SpielError)) as theirs:
         getattr(upstream, name)(*arguments)
     with pytest.raises(theirs.type) as ours:
@@ -177,7 +177,7 @@ def test_imperfect_recall_warns_and_runs():
 
 
 @pytest.mark.parametrize("solver_type", [cfr.CFRSolver, cfr.CFRPlusSolver, discounted_cfr.DCFRSolver])
-def test_an_interrupted_run_keeps_what_was_done_and_goes_on_from_it(solver_type, monkeypatch):
+def test_an_interrupted_run_can_be_continued(solver_type, monkeypatch):
     solver, expected = solver_type(KUHN), solver_type(KUHN)
     current = solver.current_policy()
 

@@ -1,4 +1,4 @@
-"""The histories that drop-in solvers iterate over: pooled infostates, deep trees, impossible outcomes."""
+"""The histories of drop-in solvers: merged infostates, deep trees, outcomes of probability 0."""
 
 import games
 import numpy as np
@@ -28,7 +28,7 @@ def test_chance_outcomes_of_probability_zero():
         theirs.evaluate_and_update_policy()
 
 
-def test_players_with_one_string_are_pooled_as_upstream_pools_them():
+def test_infostates_of_players_with_the_same_string_are_merged_as_in_openspiel():
     game = games.shared_string_game()
     solver = cfr.CFRPlusSolver(game)
     solver.run(200)
@@ -41,7 +41,7 @@ def test_players_with_one_string_are_pooled_as_upstream_pools_them():
 
 
 @pytest.mark.parametrize("second", [(0, 2), (0, 1, 2)], ids=str)
-def test_players_who_share_a_string_but_not_its_actions_are_refused(second):
+def test_shared_strings_with_different_actions_are_refused(second):
     ends = {action: End([action, -action]) for action in second}
     root = Turn(0, "my turn", {action: Turn(1, "my turn", ends) for action in (0, 1)})
     game = games.python_game(f"test_shared_string_{len(second)}", root)

@@ -1,4 +1,4 @@
-"""Expected values, best responses, NashConv and exploitability, against OpenSpiel's own."""
+"""Expected values, best responses, NashConv and exploitability, compared with OpenSpiel's."""
 
 import functools
 
@@ -78,7 +78,7 @@ def test_best_response_values_are_openspiels(name):
 
 
 @pytest.mark.parametrize("name", ZERO_SUM + OTHER)
-def test_best_responses_are_pure_and_earn_what_is_said(name):
+def test_best_responses_are_pure_and_have_the_reported_values(name):
     game = compiled(name)
     for profile in random_profiles(game, 3):
         evaluation = evaluate(game, profile)
@@ -91,8 +91,8 @@ def test_best_responses_are_pure_and_earn_what_is_said(name):
             assert earned == close(evaluation.best_response_values[player])
 
 
-def test_the_first_action_is_the_best_response_where_all_are_alike():
-    """When nobody bets, nobody gets to answer a bet."""
+def test_ties_of_best_responses_are_broken_in_favor_of_the_first_action():
+    """If no player bets, the replies to a bet are not reached."""
     game = compiled("kuhn_poker")
     never_bet = {key: {0: 1.0, 1: 0.0} for treeplex in game.treeplexes for key in treeplex.infostate_keys}
     responses = reference.policy_of(evaluate(game, never_bet).best_responses)
@@ -125,7 +125,7 @@ def test_nash_conv_of_an_equilibrium_is_zero_and_never_negative(alpha):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "biased_rock_paper_scissors", "goofspiel_3", "tiny_hanabi"])
 def test_gains_are_never_negative_and_sum_to_nash_conv(name):
-    """Best responses to best responses: at and near equilibria rounding decides the sign of a difference."""
+    """Best responses to best responses: at and near equilibria, rounding determines the sign of a difference."""
     game = compiled(name)
     for profile in random_profiles(game):
         for _ in range(10):
@@ -155,7 +155,7 @@ def test_gains_by_hand():
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_exploitability_is_refused_where_it_means_nothing(name):
+def test_exploitability_is_refused_if_it_is_not_defined(name):
     game = compiled(name)
     uniform = StrategyProfile.uniform(game)
     words = [str(game.tree.game), "two-player constant-sum", "use nash_conv"]
@@ -176,7 +176,7 @@ def test_constant_sums_have_an_exploitability():
 # The interface.
 
 
-def test_functions_take_games_compiled_or_not_and_policies_of_any_kind():
+def test_functions_accept_games_compiled_or_not_and_policies_of_any_kind():
     game = compiled("kuhn_poker")
     (profile,) = random_profiles(game, 1)
     expected = evaluate(game, profile)
@@ -187,7 +187,7 @@ def test_functions_take_games_compiled_or_not_and_policies_of_any_kind():
             assert spiel_cfrplus.exploitability(either, policy) == expected.exploitability
 
 
-def test_an_evaluation_does_not_change():
+def test_an_evaluation_is_immutable():
     game = compiled("kuhn_poker")
     first, second = random_profiles(game, 2)
     evaluation = evaluate(game, first)

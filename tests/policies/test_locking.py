@@ -1,6 +1,6 @@
-"""Games in which play is fixed at some infostates.
+"""Games with locked infostates.
 
-Expected values come from trees in which `locked_tree` wrote chance moves, or are worked by hand.
+Expected values are from trees in which `locked_tree` inserts chance moves, or calculated by hand.
 """
 
 import copy
@@ -33,7 +33,7 @@ PASS, BET = range(2)
 
 
 def locked_tree(node: Node, locked: reference.Policy) -> Node:
-    """The tree with a chance move wherever `locked` says what a player does."""
+    """The tree with a chance move at each infostate in `locked`."""
     if isinstance(node, Turn):
         children = {action: locked_tree(child, locked) for action, child in node.children.items()}
         if (node.player, node.key) in locked:
@@ -73,7 +73,7 @@ def test_the_equilibria_of_kuhn_poker_by_how_often_player_0_bluffs(bluffs):
     assert evaluate(game.whole, profile).best_response_values[1] == pytest.approx(1 / 18, abs=1e-6)
 
 
-def test_who_bluffs_too_often_is_called():
+def test_the_opponent_calls_if_a_player_bluffs_too_often():
     """Player 0 bets every jack. Even if it bets all kings too, a queen that calls earns (2 - 2) / 2 = 0, more than -1."""
     game = lock(GAMES["kuhn_poker"](), {(0, "0"): bets(1.0)})
     solver = CFRPlusSolver(game)
@@ -88,7 +88,7 @@ def test_who_bluffs_too_often_is_called():
     assert solver.evaluate().player_improvements[0] < 1e-3  # but may not
 
 
-def test_the_player_of_a_shared_string_is_the_one_who_is_locked():
+def test_a_lock_applies_to_one_player_of_a_shared_string():
     """The matrix is [[3, -1], [-2, 1]]: against equally likely rows columns earn -1/2 and 0; rows 1 and -1/2."""
     game = games.shared_string_game()
     for player, value, reply in ((0, 0.0, 1), (1, 1.0, 0)):
@@ -122,7 +122,7 @@ def test_random_games_have_the_values_of_their_linear_programs(seed):
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker_3p", "liars_dice_3", "battle_of_the_sexes", "sheriff"])
-def test_locked_profiles_have_the_gains_of_deviations_elsewhere(name):
+def test_nash_conv_of_a_locked_game_counts_deviations_at_other_infostates(name):
     whole = compile_game(GAMES[name]())
     profile = StrategyProfile(whole, reference.random_probabilities(whole, 5))
     policy = reference.policy_of(profile)
@@ -139,7 +139,7 @@ def test_locked_profiles_have_the_gains_of_deviations_elsewhere(name):
     assert evaluation.nash_conv < evaluate(whole, profile).nash_conv
 
 
-def test_against_a_locked_player_others_learn_a_best_response(leduc):
+def test_others_learn_a_best_response_to_a_locked_player(leduc):
     profile = StrategyProfile(leduc, reference.random_probabilities(leduc, 2))
     fixed = profile.to_dict()
     game = lock(leduc, {(1, key): fixed[key] for key in leduc.treeplexes[1].infostate_keys})
@@ -165,8 +165,8 @@ def test_a_game_locked_everywhere_has_one_value(kuhn):
     assert np.array_equal(game.whole_profile(solver.average_profile()).probabilities, profile.probabilities)
 
 
-def test_locks_that_rule_actions_out_leave_no_trace_below():
-    """Player 0 always passes: what follows its bets has no weight, and stays uniform."""
+def test_locks_with_probability_0_cause_no_nan_below():
+    """Player 0 always passes: infostates after its bets have no weight and stay uniform."""
     game = lock(GAMES["kuhn_poker"](), {(0, str(card)): {PASS: 1.0} for card in range(3)})
     solver = CFRPlusSolver(game)
     solver.run(300)
@@ -180,7 +180,7 @@ def test_locks_that_rule_actions_out_leave_no_trace_below():
 
 
 @pytest.mark.parametrize("solver_type", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_every_solver_leaves_locked_infostates_alone(solver_type):
+def test_no_solver_changes_locked_infostates(solver_type):
     game = lock(GAMES["kuhn_poker"](), {(0, "0"): bets(0.25), (1, "1p"): bets(0.125)})
     solver = solver_type(game)
     solver.run(500)
@@ -202,7 +202,7 @@ def test_learners_and_theory_take_locked_games():
     assert len(checks.report()) > 3
 
 
-def test_locks_add_up_and_apply_to_sub_games(kuhn):
+def test_locks_can_be_combined_and_apply_to_subgames(kuhn):
     once = lock(kuhn, {(0, "0"): bets(0.25), (1, "1b"): bets(0.75)})
     twice = lock(lock(kuhn, {(0, "0"): bets(0.25)}), {(1, "1b"): bets(0.75)})
     assert once.fingerprint == twice.fingerprint != kuhn.fingerprint
@@ -219,14 +219,14 @@ def test_locks_add_up_and_apply_to_sub_games(kuhn):
     assert evaluate(sub_game, {}).values.tolist() == [1.5, -1.5]
 
 
-def test_nothing_locked_is_the_game_itself(kuhn):
+def test_without_locks_the_game_is_unchanged(kuhn):
     game = lock(kuhn, {})
     assert game.fingerprint == kuhn.fingerprint
     profile = StrategyProfile(kuhn, reference.random_probabilities(kuhn, 4))
     assert np.array_equal(game.whole_profile(profile).probabilities, profile.probabilities)
 
 
-def test_rounding_in_a_distribution_is_made_good(kuhn):
+def test_rounding_errors_in_a_distribution_are_normalized(kuhn):
     near = {PASS: 0.75 + 4e-7, BET: 0.25}
     game = lock(kuhn, {(0, "0"): near, (0, "1"): {PASS: 1 + 1e-8, BET: -1e-8}})
     chosen = game.fixed.to_dict()
@@ -274,13 +274,13 @@ def test_locked_games_are_saved_copied_and_pickled(tmp_path):
         ({(0, "1"): bets(0.5), (0, "0"): {}}, ["'0'", "sums to 0"]),
     ],
 )
-def test_bad_locks_are_refused(kuhn, distributions, words):
+def test_invalid_locks_are_refused(kuhn, distributions, words):
     with pytest.raises(ValueError, match=mentions(*words)):
         lock(kuhn, distributions)
 
 
 @pytest.mark.parametrize("distributions", [None, [], [((0, "0"), bets(0.5))], {"0": bets(0.5)}, {("0", 0): bets(0.5)}, {0: 1}])
-def test_what_names_no_infostates_is_refused(kuhn, distributions):
+def test_invalid_infostate_keys_are_refused(kuhn, distributions):
     with pytest.raises(TypeError, match="infostate string"):
         lock(kuhn, distributions)
 

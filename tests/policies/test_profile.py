@@ -21,7 +21,7 @@ from spiel_cfrplus.policies import profile
 
 
 def twelve_cards_game() -> pyspiel.Game:
-    """Player 0 cannot tell card 2 from 11 or 3 from 10, and so on: which is the first depends on whether ids are text."""
+    """Player 0 cannot distinguish card 2 from 11 or 3 from 10, and so on: numeric and text order of the ids differ."""
     guesses = [Turn(0, f"card {min(card, 13 - card)}", {0: End([card, -card]), 1: End([1, -1])}) for card in range(12)]
     return games.efg_game(Chance([1 / 12] * 12, guesses))
 
@@ -60,7 +60,7 @@ def decision_states(game: pyspiel.Game) -> list[pyspiel.State]:
 # The Python table.
 
 
-def test_table_is_the_one_that_openspiel_builds(game):
+def test_the_table_equals_the_one_that_openspiel_builds(game):
     ours = StrategyProfile.uniform(game).to_tabular_policy()
     theirs = openspiel_policy.TabularPolicy(game.tree.game)
     assert type(ours) is openspiel_policy.TabularPolicy
@@ -77,7 +77,7 @@ def test_table_is_the_one_that_openspiel_builds(game):
         assert getattr(our_array, "dtype", None) == getattr(their_array, "dtype", None)
 
 
-def test_table_answers_with_the_profiles_probabilities_at_every_decision(game):
+def test_the_table_has_the_probabilities_of_the_profile_at_every_decision(game):
     profile = random_profile(game)
     table, expected = profile.to_tabular_policy(), reference.policy_of(profile)
     for state in decision_states(game.tree.game):
@@ -93,7 +93,7 @@ def test_table_has_zero_on_illegal_actions(game):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "python_kuhn_poker", "goofspiel_3"])
 @pytest.mark.parametrize("again", [lambda table: pickle.loads(pickle.dumps(table)), copy.deepcopy], ids=["pickle", "deepcopy"])
-def test_table_survives_copying(name, again):
+def test_the_table_can_be_copied(name, again):
     table = random_profile(compile_game(GAMES[name]())).to_tabular_policy()
     copied = again(table)
     assert copied.state_lookup == table.state_lookup
@@ -111,7 +111,7 @@ def test_table_samples_actions(leduc):
         assert expected[state.current_player(), state.information_state_string()][table.sample_action(state)] == 1
 
 
-def test_tables_sample_each_with_a_generator_of_its_own(kuhn):
+def test_each_table_samples_with_its_own_generator(kuhn):
     first, second = (StrategyProfile.uniform(kuhn).to_tabular_policy() for _ in range(2))
     assert first._random_state is not second._random_state
 
@@ -127,7 +127,7 @@ def test_exports_are_independent_of_each_other_and_of_the_profile(leduc):
     np.testing.assert_array_equal(second.action_probability_array, profile.to_tabular_policy().action_probability_array)
 
 
-def test_what_is_written_into_one_table_is_not_in_the_next(leduc):
+def test_writes_to_one_table_do_not_affect_the_next(leduc):
     first, expected = (random_profile(leduc).to_tabular_policy() for _ in range(2))
     first.state_lookup.clear()
     first.legal_actions_mask[:] = 0
@@ -153,7 +153,7 @@ def test_states_are_replayed_for_the_first_export_only(monkeypatch):
     assert np.any(second.action_probability_array != first.action_probability_array)
 
 
-def test_exporting_keeps_no_tree_alive():
+def test_exporting_does_not_keep_a_reference_to_the_tree():
     game = compile_game(GAMES["kuhn_poker"]())
     tree, table = weakref.ref(game.tree), StrategyProfile.uniform(game).to_tabular_policy()
     del game
@@ -202,7 +202,7 @@ STRING_KEYED = ["to_tabular_policy", "to_pyspiel_policy", "to_dict"]
 
 
 @pytest.mark.parametrize("export", STRING_KEYED)
-def test_a_string_of_two_players_is_solved_but_not_exported(export):
+def test_a_game_with_a_shared_string_is_solved_but_not_exported(export):
     solver = CFRPlusSolver(games.shared_string_game())
     solver.run(1000)
     assert solver.nash_conv() < 1e-2
@@ -239,7 +239,7 @@ def test_a_table_whose_observations_merge_infostates_is_refused():
     assert len(states) == len(set(shared)) == 2
 
 
-def test_histories_are_ranked_as_openspiel_sorts_their_texts(game):
+def test_histories_are_ranked_in_the_order_of_openspiel(game):
     tree = game.tree
     texts = [", ".join(map(str, tree.history_actions(history))) for history in range(tree.num_histories)]
     assert profile._ranks_by_text(tree).argsort().tolist() == sorted(range(len(texts)), key=texts.__getitem__)
@@ -253,7 +253,7 @@ def test_uniform_profile_is_uniform(game):
         assert set(strategy.values()) == {1 / len(strategy)}
 
 
-def test_profile_keeps_a_copy_that_nobody_can_change(kuhn):
+def test_profile_has_a_read_only_copy(kuhn):
     probabilities = StrategyProfile.uniform(kuhn).probabilities.copy()
     profile = StrategyProfile(kuhn, probabilities)
     probabilities[:] = 0
@@ -264,7 +264,7 @@ def test_profile_keeps_a_copy_that_nobody_can_change(kuhn):
 
 
 @pytest.mark.parametrize("shape", [(25,), (27,), (26, 1), ()])
-def test_vectors_of_another_shape_are_no_profile(kuhn, shape):
+def test_vectors_of_the_wrong_shape_are_refused_as_profiles(kuhn, shape):
     with pytest.raises(ValueError, match="each of 26 sequences"):
         StrategyProfile(kuhn, np.ones(shape))
 
@@ -280,7 +280,7 @@ def test_sequence_form_multiplies_the_players_own_probabilities(kuhn):
 
 
 @pytest.mark.parametrize("text", [repr, str])
-def test_texts_of_compiled_things_are_short(text):
+def test_reprs_of_compiled_objects_are_short(text):
     game = compile_game(GAMES["leduc_poker"]())
     profile = StrategyProfile.uniform(game)
     for thing in (game, game.tree, game.treeplexes[0], profile, evaluate(game, profile)):

@@ -1,4 +1,4 @@
-"""Reading policies that others made: every accepted form gives the same numbers, every fault is named with its place."""
+"""Conversion of policies: all accepted formats give the same numbers, and errors name the infostate."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +38,7 @@ def tabular(game: pyspiel.Game, strategies: Strategies, players: list[int] | Non
 
 
 class CalledPolicy(openspiel_policy.Policy):
-    """Answers `answer(state)`."""
+    """A policy that returns `answer(state)`."""
 
     def __init__(self, game: pyspiel.Game, answer: Callable[[pyspiel.State], dict[int, float]]):
         super().__init__(game, list(range(game.num_players())))
@@ -50,7 +50,7 @@ class CalledPolicy(openspiel_policy.Policy):
 
 
 class ComputingTable(openspiel_policy.TabularPolicy):
-    """A table whose answers do not come from its array, which stays uniform."""
+    """A table whose probabilities are not those of its array, which is uniform."""
 
     def __init__(self, game: pyspiel.Game, strategies: Strategies):
         super().__init__(game)
@@ -61,7 +61,7 @@ class ComputingTable(openspiel_policy.TabularPolicy):
 
 
 def sparse(strategies: Strategies) -> Strategies:
-    """Leaves out what has probability 0."""
+    """Omits actions of probability 0."""
     return {key: {a: p for a, p in strategy.items() if p > 0} for key, strategy in strategies.items()}
 
 
@@ -90,7 +90,7 @@ FORMS: dict[str, Callable[[pyspiel.Game, Strategies], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("name", ["kuhn_poker_3p", "leduc_poker", "goofspiel_3", "python_kuhn_poker", "scaled_kuhn_poker"])
-def test_every_form_is_read_to_the_same_numbers(name, form):
+def test_all_formats_are_read_to_the_same_numbers(name, form):
     game = GAMES[name]()
     compiled = compile_game(game)
     profile = random_profile(compiled)
@@ -99,12 +99,12 @@ def test_every_form_is_read_to_the_same_numbers(name, form):
     assert result.game is compiled
 
 
-def test_a_profile_is_returned_as_it_is(kuhn):
+def test_a_profile_is_returned_unchanged(kuhn):
     profile = random_profile(kuhn)
     assert read_policy(kuhn, profile) is profile
 
 
-def test_profiles_per_player_are_put_together(kuhn):
+def test_profiles_per_player_are_joined(kuhn):
     first, second = random_profile(kuhn), StrategyProfile.uniform(kuhn)
     result = read_policy(kuhn, [first, second])
     np.testing.assert_array_equal(result.of_player(0), first.of_player(0))
@@ -144,7 +144,7 @@ def states_of(game: SequenceFormGame) -> list[pyspiel.State]:
 
 @pytest.mark.parametrize(("stage_game", "num_repetitions"), [("matrix_rps", 2), ("matrix_pd", 3)])
 def test_a_table_keyed_by_observations_is_read_as_openspiel_reads_it(stage_game, num_repetitions):
-    """In the second game a row serves several infostates, which is no harm to reading."""
+    """In the second game several infostates share a row, which reading supports."""
     inner = f"repeated_game(stage_game={stage_game}(),num_repetitions={num_repetitions})"
     game = compile_game(pyspiel.load_game(f"turn_based_simultaneous_game(game={inner})"))
     table = openspiel_policy.TabularPolicy(game.tree.game).copy_with_noise(1.0, 1.0, np.random.RandomState(0))
@@ -153,7 +153,7 @@ def test_a_table_keyed_by_observations_is_read_as_openspiel_reads_it(stage_game,
     assert result == {state.information_state_string(): table.action_probabilities(state) for state in states}
 
 
-def test_what_is_read_is_a_snapshot(kuhn):
+def test_a_profile_is_a_snapshot(kuhn):
     table = openspiel_policy.TabularPolicy(kuhn.tree.game)
     profile = read_policy(kuhn, table)
     table.action_probability_array[:] = 0
@@ -162,7 +162,7 @@ def test_what_is_read_is_a_snapshot(kuhn):
 
 @pytest.mark.parametrize("as_form", ["table", "mapping"])
 def test_float32_probabilities_are_accepted(leduc, as_form):
-    """A network's softmax misses 1 by some 1e-7."""
+    """The sum of a float32 softmax differs from 1 by about 1e-7."""
     rng = np.random.default_rng(0)
     table = openspiel_policy.TabularPolicy(leduc.tree.game)
     weights = np.exp(rng.normal(size=table.action_probability_array.shape).astype(np.float32)) * table.legal_actions_mask
@@ -258,7 +258,7 @@ def test_a_missing_infostate_is_named(kuhn, make):
         read_policy(kuhn, make(kuhn.tree.game, without("1p")))
 
 
-def test_a_table_of_too_few_actions_is_refused(leduc):
+def test_a_table_with_too_few_actions_is_refused(leduc):
     table = openspiel_policy.TabularPolicy(leduc.tree.game)
     table.action_probability_array = table.action_probability_array[:, :2]
     with pytest.raises(ValueError, match=mentions("leduc_poker", "(936, 2)", "at least (468, 3)")):
@@ -270,7 +270,7 @@ def test_a_policy_of_another_game_is_refused(kuhn, leduc):
         read_policy(leduc, openspiel_policy.TabularPolicy(kuhn.tree.game))
 
 
-def test_a_policy_that_sees_more_than_the_infostate_is_refused(kuhn):
+def test_a_policy_that_is_not_a_function_of_the_infostate_is_refused(kuhn):
     def peek(state: pyspiel.State) -> dict[int, float]:
         """Player 1 bets when player 0 holds card 0, which it cannot see."""
         bet = 1.0 if state.current_player() == 1 and state.history()[0] == 0 else 0.5
@@ -283,7 +283,7 @@ def test_a_policy_that_sees_more_than_the_infostate_is_refused(kuhn):
 
 
 @pytest.mark.parametrize("difference", [0.01, 3e-6])
-def test_a_policy_that_sees_a_little_more_than_the_infostate_is_refused(kuhn, difference):
+def test_a_policy_that_differs_slightly_within_an_infostate_is_refused(kuhn, difference):
     def peek(state: pyspiel.State) -> dict[int, float]:
         bet = 0.5 + difference * (state.history()[0] == 0)
         return {0: 1 - bet, 1: bet}
@@ -292,7 +292,7 @@ def test_a_policy_that_sees_a_little_more_than_the_infostate_is_refused(kuhn, di
         read_policy(kuhn, CalledPolicy(kuhn.tree.game, peek))
 
 
-def test_rounding_is_not_seeing_more_than_the_infostate(kuhn):
+def test_rounding_differences_within_an_infostate_are_accepted(kuhn):
     def shaky(state: pyspiel.State) -> dict[int, float]:
         noise = 1e-9 * state.history()[0]
         return {0: 0.5 - noise, 1: 0.5 + noise}
@@ -308,13 +308,13 @@ def test_the_wrong_number_of_policies_is_refused(kuhn, count):
 
 
 @pytest.mark.parametrize("wrong", ["kuhn_poker", None, 3, lambda state: {}, {"0", "1"}, [None, None], np.ones(26)], ids=repr)
-def test_what_is_no_policy_is_a_type_error(kuhn, wrong):
+def test_arguments_that_are_not_policies_are_type_errors(kuhn, wrong):
     with pytest.raises(TypeError, match="expected a StrategyProfile, an OpenSpiel policy"):
         read_policy(kuhn, wrong)
 
 
 @pytest.mark.parametrize("make", [lambda profile: profile, lambda profile: [UNIFORM, profile]], ids=["alone", "per player"])
-def test_a_profile_belongs_to_its_game_not_to_one_compilation_of_it(kuhn, make):
+def test_a_profile_is_accepted_by_another_compilation_of_its_game(kuhn, make):
     rng = np.random.default_rng(0)
     again = compile_game(GAMES["kuhn_poker"]())
     sequences = [treeplex.behavioral_policy(rng.random(treeplex.num_sequences)) for treeplex in again.treeplexes]
@@ -330,7 +330,7 @@ class PolicyForKey(openspiel_policy.TabularPolicy):
         return np.array([1.0, 0.0])
 
 
-def test_tables_that_compute_their_answers_are_asked(kuhn):
+def test_tables_with_overridden_methods_are_called(kuhn):
     always_first = kuhn.tree.game
     patched = openspiel_policy.TabularPolicy(always_first)
     patched.action_probabilities = lambda state, player=None: {0: 1.0, 1: 0.0}
@@ -344,13 +344,13 @@ def test_tables_that_compute_their_answers_are_asked(kuhn):
     [(None, "None"), ([0.5, 0.5], "0.5"), ({0: "half", 1: 0.5}, "half"), ([(0, 0.5), (0, 0.5)], "contains an action twice")],
     ids=str,
 )
-def test_what_says_no_probabilities_by_action_is_refused_by_name(kuhn, answer, words):
+def test_values_that_are_not_probabilities_by_action_are_refused(kuhn, answer, words):
     table = StrategyProfile.uniform(kuhn).to_dict() | {"2pb": answer}
     with pytest.raises(ValueError, match=mentions("kuhn_poker", "'2pb'", words)):
         read_policy(kuhn, table)
 
 
-def test_rounding_below_zero_is_no_mistake(kuhn):
+def test_negative_rounding_errors_are_accepted(kuhn):
     table = StrategyProfile.uniform(kuhn).to_dict() | {"2pb": {0: -1e-17, 1: 1.0}}
     assert read_policy(kuhn, table).of_player(0).min() == -1e-17
 
@@ -372,7 +372,7 @@ def test_a_table_of_a_game_with_more_players_is_refused(kuhn, make, per_player):
 
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
-def test_a_table_of_the_whole_game_is_read_in_its_parts(kuhn, make):
+def test_a_table_of_the_whole_game_is_read_for_subgames(kuhn, make):
     table = make(StrategyProfile.uniform(kuhn))
     below = compile_subgame(kuhn.tree.game.new_initial_state().child(0).child(1))
     assert read_policy(below, table).probabilities.tolist() == StrategyProfile.uniform(below).probabilities.tolist()
@@ -394,7 +394,7 @@ def test_read_policy_takes_a_game_that_is_not_compiled():
         read_policy(None, {})
 
 
-def test_a_list_of_policies_says_whose_is_missing(kuhn):
+def test_the_error_for_a_short_list_of_policies_names_the_missing_players(kuhn):
     profile = StrategyProfile.uniform(kuhn)
     for policies, words in (
         ([profile], "kuhn_poker() has 2 players, got 1 policies: none for player 1"),
@@ -407,7 +407,7 @@ def test_a_list_of_policies_says_whose_is_missing(kuhn):
         evaluate(kuhn, [profile, None])
 
 
-def test_a_profile_of_another_part_of_the_game_is_told_apart(kuhn):
+def test_a_profile_of_another_part_of_the_game_is_refused(kuhn):
     state = kuhn.tree.game.new_initial_state()
     for action in (0, 1):
         state.apply_action(action)

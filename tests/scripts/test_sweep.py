@@ -7,14 +7,14 @@ from repository import ROOT, SCRIPTS
 
 
 def sweep(*flags):
-    """Exit code, rows by game, and what stands on standard error."""
+    """Returns the exit code, the rows by game, and standard error."""
     command = [sys.executable, str(SCRIPTS / "sweep.py"), *flags]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
     rows = [[cell.strip() for cell in line.split(" | ")] for line in result.stdout.splitlines()]
     return result.returncode, {game: cells for game, *cells in rows}, result.stderr
 
 
-def test_answers_are_rows_and_exit_code_0(tmp_path):
+def test_outcomes_are_rows_and_exit_code_0(tmp_path):
     page = tmp_path / "games.md"
     code, rows, errors = sweep("--games=kuhn_poker,leduc_poker,catch", "--max_histories=1000", f"--output={page}")
     assert code == 0, errors
@@ -33,7 +33,7 @@ def test_answers_are_rows_and_exit_code_0(tmp_path):
     assert list(tmp_path.iterdir()) == [page]
 
 
-def test_no_answer_is_a_row_and_exit_code_1():
+def test_a_timeout_is_a_row_and_exit_code_1():
     code, rows, _ = sweep("--games=leduc_poker", "--time_limit=0")
     assert code == 1
     assert rows["leduc_poker"][0] == "hung"

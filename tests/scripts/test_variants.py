@@ -1,4 +1,4 @@
-"""scripts/variants.py as a user runs it, and what it measures besides the package."""
+"""scripts/variants.py as a user runs it, and the algorithms that it measures in addition to the package."""
 
 import runpy
 import subprocess
@@ -25,7 +25,7 @@ def variants(*flags):
     return {name: [float(cell) for cell in cells] for name, *cells in rows}
 
 
-def test_restarted_averages_begin_after_a_power_of_two():
+def test_averages_restart_after_powers_of_two():
     solver = CFRPlusSolver(games.matrix_game(MATRIX), averaging=Averaging(0, delay=4))
     solver.run(7)
     row = variants("--rows=restarts", "--iterations=3,7")["cfr+, weights t^0, restarts"]
@@ -33,7 +33,7 @@ def test_restarted_averages_begin_after_a_power_of_two():
     assert row[1] != pytest.approx(row[0], rel=1e-2)
 
 
-def test_stabilized_forms_stand_beside_predictive_cfr_plus():
+def test_stabilized_variants_are_compared_with_predictive_cfr_plus():
     rows = variants("--rows=stabilized", "--iterations=100")
     assert rows["pcfr+ without rounding, t^2"] == rows["pcfr+, weights t^2"]
     for form in ("smooth", "stable"):

@@ -1,4 +1,4 @@
-"""What the average is made of: weights in closed form, and both conventions against averages of stored iterates."""
+"""Averaging: weights in closed form, and both conventions compared with averages of stored iterates."""
 
 import math
 
@@ -36,11 +36,11 @@ def test_weights_of_later_iterations_do_not_depend_on_where_a_run_starts():
     ("power", "delay", "expected"),
     [(1, 2, [0, 0, 1, 2, 3]), (0, 2, [0, 0, 1, 1, 1]), (2, 3, [0, 0, 0, 1, 4]), (0, 9, [0] * 5), (1, 0, [1, 2, 3, 4, 5])],
 )
-def test_a_delay_leaves_the_first_iterations_out(power, delay, expected):
+def test_a_delay_omits_the_first_iterations(power, delay, expected):
     assert Averaging(power, delay=delay).weights(ITERATIONS).tolist() == expected
 
 
-def test_a_delayed_average_is_uniform_until_it_starts_and_then_of_what_came_since():
+def test_a_delayed_average_is_uniform_until_it_starts():
     game = compile_game(GAMES["kuhn_poker"]())
     solver = CFRPlusSolver(game, averaging=Averaging(1, "openspiel", delay=3))
     uniform = solver.average_profile().probabilities
@@ -58,7 +58,7 @@ def test_a_delayed_average_is_uniform_until_it_starts_and_then_of_what_came_sinc
 
 
 @pytest.mark.parametrize(("delay", "error"), [(-1, ValueError), (1.5, TypeError), (None, TypeError)])
-def test_delays_that_make_no_sense_are_refused(delay, error):
+def test_invalid_delays_are_refused(delay, error):
     with pytest.raises(error):
         Averaging(delay=delay)
 
@@ -78,7 +78,7 @@ def test_first_averaged_strategy_of_each_player(convention, alternating, expecte
 
 
 @pytest.mark.parametrize("power", [-1, -1e-9, float("inf"), float("nan")])
-def test_powers_that_give_no_average_are_refused(power):
+def test_invalid_powers_are_refused(power):
     with pytest.raises(ValueError, match="power must be finite and at least 0"):
         Averaging(power)
 
@@ -94,7 +94,7 @@ def test_unknown_conventions_are_refused_with_the_known_ones(convention):
 @pytest.mark.parametrize("convention", ["paper", "openspiel"])
 @pytest.mark.parametrize("alternating", [True, False])
 @pytest.mark.parametrize("power", [0, 1, 2.5])
-def test_average_is_that_of_the_stored_iterates(name, algorithm, convention, alternating, power):
+def test_the_average_equals_that_of_the_stored_iterates(name, algorithm, convention, alternating, power):
     """The formula of both conventions, sum over i = 1 .. T of i**power * x_p^(first + i - 1), on sequence-form strategies."""
     num_iterations = 12
     game = compile_game(GAMES[name]())
@@ -115,7 +115,7 @@ def test_average_is_that_of_the_stored_iterates(name, algorithm, convention, alt
 
 @pytest.mark.parametrize(("algorithm", "power"), [(CFRSolver, 0), (CFRPlusSolver, 1)])
 @pytest.mark.parametrize("convention", ["paper", "openspiel"])
-def test_a_convention_by_name_leaves_the_weights_to_the_algorithm(algorithm, power, convention):
+def test_a_convention_by_name_uses_the_weights_of_the_algorithm(algorithm, power, convention):
     game = compile_game(GAMES["kuhn_poker"]())
     named, explicit = (algorithm(game, averaging=averaging) for averaging in (convention, Averaging(power, convention)))
     assert named.averaging == explicit.averaging == Averaging(power, convention)

@@ -1,4 +1,4 @@
-"""Several threads: that the work is divided, and that nobody can tell from what is learned."""
+"""Several threads: the work is divided, and the results are identical to those of one thread."""
 
 import _thread
 import copy
@@ -35,12 +35,12 @@ PLAYED = {
 
 @pytest.fixture(autouse=True)
 def teams_for_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise one thread would do the little work of these tests."""
+    """Makes sessions use several threads for the small games of these tests."""
     monkeypatch.setattr(compiled_self_play, "_LEAST_WORK_OF_TEAM", 0)
 
 
 def assert_same(one: CompiledSolver, other: CompiledSolver) -> None:
-    """To the last bit: what is remembered, and what is made of it."""
+    """Compares states and results bit by bit."""
     mine, others = one.self_play.state_dict(), other.self_play.state_dict()
     assert mine.keys() == others.keys()
     for name, values in mine.items():
@@ -55,7 +55,7 @@ def assert_same(one: CompiledSolver, other: CompiledSolver) -> None:
 @pytest.mark.parametrize("name", PLAYED)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("alternating", [True, False])
-def test_any_number_of_threads_learns_the_same_doubles(name, algorithm, alternating):
+def test_results_do_not_depend_on_the_number_of_threads(name, algorithm, alternating):
     game = compile_game(PLAYED[name]())
     for reduce in (False, True):
         options: dict[str, Any] = {"alternating": alternating, "reduce": reduce, "exact_ties": name != "leduc_poker"}
@@ -106,14 +106,14 @@ def test_kuhn_poker_by_hand():
 
 
 def parts_of(partition: Partition, sequence: int) -> int:
-    """The block of a sequence of the partition."""
+    """The block of a sequence in the partition."""
     arrays = partition.treeplex_arrays
     return int(np.searchsorted(arrays.sequence_start[arrays.player_block], sequence, "right")) - 1
 
 
 @pytest.mark.parametrize("name", ["leduc_poker", "liars_dice_3", "goofspiel", "kuhn_poker_3p"])
 @pytest.mark.parametrize("num_parts", [1, 2, 3])
-def test_parts_do_not_need_each_other(name, num_parts):
+def test_parts_are_independent(name, num_parts):
     game = compile_game(PLAYED[name]())
     partition = partition_game(game, num_parts)
     arrays, payoffs, top_trees = partition.treeplex_arrays, partition.payoff_arrays, partition.top_trees.tolist()
@@ -135,7 +135,7 @@ def test_parts_do_not_need_each_other(name, num_parts):
     assert (partition.work[:, 1:] > 0).all()
 
 
-def test_what_one_line_of_bids_meets_comes_to_one_part():
+def test_subtrees_after_one_sequence_of_bids_are_in_one_part():
     game = compile_game(pyspiel.load_game(LIARS_DICE))
     partition = partition_game(game, 3)
     assert len(partition.payoff_arrays.opponent_sequences) == len(game.payoff_arrays.opponent_sequences)
@@ -145,7 +145,7 @@ def test_what_one_line_of_bids_meets_comes_to_one_part():
     assert partition.work[:, 0].sum() < 0.15 * partition.work.sum()
 
 
-def test_a_chain_does_not_split():
+def test_a_chain_is_not_divided():
     # Each player's infostates come one after another; the last one alone is below the cut.
     partition = partition_game(compile_game(games.chain(40)), 2)
     # Two sequences each, and what is paid there: to player 0 2 for its last stop, 38 % 3, and 1 if player 1 then goes on; from
@@ -157,12 +157,12 @@ def test_a_chain_does_not_split():
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, 2.0, "2", None, True])
-def test_nonsense_is_refused_before_the_game_is_walked(threads):
+def test_invalid_threads_are_refused_before_the_walk(threads):
     with pytest.raises(ValueError, match="the number of threads must be an integer of 1 or more, got"):
         CFRSolver(games.interrupting_game(), threads=threads)
 
 
-def test_one_thread_divides_nothing():
+def test_one_thread_uses_no_partition():
     game = compile_game(GAMES["leduc_poker"]())
     assert CFRSolver(game).partition is CFRSolver(game, threads=np.int64(1)).partition is None
     assert CFRSolver(game, threads=2).partition.num_parts == 2
@@ -170,7 +170,7 @@ def test_one_thread_divides_nothing():
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
 @pytest.mark.parametrize("reduce", [True, False])
-def test_a_checkpoint_does_not_know_the_number_of_threads(algorithm, reduce, tmp_path):
+def test_a_checkpoint_does_not_depend_on_the_number_of_threads(algorithm, reduce, tmp_path):
     game = compile_game(GAMES["leduc_poker"]())
     one, two = (ALGORITHMS[algorithm](game, reduce=reduce, threads=threads) for threads in (1, 2))
     for solver, path in ((one, tmp_path / "one"), (two, tmp_path / "two")):
@@ -197,7 +197,7 @@ def test_copies_have_as_many_threads(again):
     assert_same(solver, other)
 
 
-def test_what_does_not_fit_is_not_restored():
+def test_an_invalid_state_is_not_restored():
     game = compile_game(GAMES["kuhn_poker"]())
     solver = CFRSolver(game, threads=2)
     solver.run(3)
@@ -224,7 +224,7 @@ def test_an_interrupt_falls_between_two_iterations(monkeypatch):
     assert_same(undisturbed, solver)
 
 
-def test_no_thread_is_left_and_those_of_numba_are_not_used():
+def test_no_thread_remains_and_numbas_threads_are_not_used():
     before = threading.active_count()
     solver = CFRSolver(GAMES["leduc_poker"](), threads=2)
     solver.run(5)
@@ -233,7 +233,7 @@ def test_no_thread_is_left_and_those_of_numba_are_not_used():
         numba.threading_layer()
 
 
-def test_several_solvers_iterate_at_the_same_time():
+def test_several_solvers_iterate_concurrently():
     game = compile_game(GAMES["leduc_poker"]())
     one, *others = (CFRPlusSolver(game, threads=threads) for threads in (1, 2, 2, 3))
     workers = [threading.Thread(target=solver.run, args=(200,)) for solver in others]
@@ -252,7 +252,7 @@ def regrets_after_ten_more(solver: CFRPlusSolver) -> bytes:
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="the system has no fork")
-def test_a_forked_process_uses_threads_as_its_parent_did():
+def test_a_forked_process_can_use_threads():
     game = compile_game(GAMES["kuhn_poker"]())
     solver, undisturbed = CFRPlusSolver(game, threads=2), CFRPlusSolver(game)
     solver.run(20)
@@ -262,7 +262,7 @@ def test_a_forked_process_uses_threads_as_its_parent_did():
     assert regrets == [undisturbed.self_play.cumulative_regrets().tobytes()] * 2
 
 
-def test_a_system_without_more_threads_leaves_the_solver_as_it_was(monkeypatch):
+def test_a_failure_to_start_threads_does_not_change_the_solver(monkeypatch):
     game = compile_game(GAMES["leduc_poker"]())
     solver = CFRSolver(game, threads=3)
     solver.run(3)
@@ -335,7 +335,7 @@ def test_the_command_line_prints_the_same_rows(tmp_path):
         (("--threads=two",), "--threads=two"),
     ],
 )
-def test_flags_that_make_no_sense(flags, reason):
+def test_invalid_flags(flags, reason):
     result = run(*flags)
     assert result.returncode == 2
     assert reason in result.stderr

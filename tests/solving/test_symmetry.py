@@ -1,4 +1,4 @@
-"""Symmetry and forced moves: that all of it is found, and that nothing is lost."""
+"""Symmetry reduction: all symmetries and forced moves are found, and the results are preserved."""
 
 import collections
 import copy
@@ -130,7 +130,7 @@ def test_the_unit_of_payoffs_makes_no_difference(unit):
 
 
 @pytest.mark.parametrize(("change", "symmetric"), [(0.0, True), (1e-15, True), (1e-9, False)])
-def test_rounding_hides_no_symmetry_and_what_is_more_is_none(change, symmetric):
+def test_rounding_errors_hide_no_symmetry_and_larger_differences_are_none(change, symmetric):
     tree = random_tree(3)
     alone = reduce_game(compile_game(games.efg_game(tree)))
     both = reduce_game(compile_game(games.efg_game(twins(tree, lambda value: value * (1 + change)))))
@@ -155,7 +155,7 @@ def test_the_report_names_what_was_merged():
 @compared
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("alternating", [True, False])
-def test_everything_that_is_learned_is_the_same(name, algorithm, alternating):
+def test_all_results_are_the_same(name, algorithm, alternating):
     game = compile_game(COMPARED[name]())
     whole, reduced = (ALGORITHMS[algorithm](game, alternating=alternating, reduce=reduce) for reduce in (False, True))
     scale = np.abs(game.payoffs).max()
@@ -203,7 +203,7 @@ def test_the_exported_policy_is_that_of_the_whole_game():
     assert len(policy.action_probability_array) == 936
 
 
-def test_ties_of_symmetric_actions_stay_ties():
+def test_ties_of_symmetric_actions_remain_ties():
     # In exact arithmetic battleship stays in the equilibrium that it starts from.
     solver = CFRPlusSolver(pyspiel.load_game(BATTLESHIP), reduce=True)
     for _ in range(10):
@@ -212,7 +212,7 @@ def test_ties_of_symmetric_actions_stay_ties():
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
-def test_rounding_does_not_lead_away_from_an_unstable_equilibrium(unit):
+def test_rounding_errors_do_not_leave_an_unstable_equilibrium(unit):
     # CFR+ approaches it as t^-2 in exact arithmetic; on the whole game rounding adds up and loses it by t = 10,000.
     name = BATTLESHIP.replace("ship_sizes=[1]", "ship_sizes=[2]")
     solver = CFRPlusSolver(games.scaled_game(pyspiel.load_game(name), unit))
@@ -237,7 +237,7 @@ def test_modes():
 
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "kuhn_poker_3p", "sheriff", "biased_rock_paper_scissors"])
-def test_auto_leaves_a_game_without_symmetry_alone(name):
+def test_auto_does_not_reduce_a_game_without_symmetry(name):
     game = compile_game(GAMES[name]())
     assert isinstance(reduce_game(game), Reduction)
     assert not reduce_game(game).has_symmetry
@@ -245,13 +245,13 @@ def test_auto_leaves_a_game_without_symmetry_alone(name):
 
 
 @pytest.mark.parametrize("name", ["goofspiel_3", "tiny_hanabi", "dark_hex_2", "liars_dice_3", "universal_poker"])
-def test_auto_merges_what_is_symmetric_in_small_games(name):
+def test_auto_merges_symmetric_parts_of_small_games(name):
     game = compile_game(GAMES[name]())
     assert reduce_game(game).has_symmetry
     assert CFRSolver(game).reduction is reduce_game(game)
 
 
-def test_auto_leaves_a_small_game_with_forced_moves_only_alone():
+def test_auto_does_not_reduce_a_small_game_with_forced_moves_only():
     forced = Turn(1, "forced", {0: End([1, -1])})
     game = compile_game(games.efg_game(Turn(0, "free", {0: forced, 1: End([0, 0])})))
     assert reduce_game(game).forced.any()
@@ -299,7 +299,7 @@ def _dot(one, other):
 
 
 @pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+"])
-def test_symmetric_small_games_are_played_as_in_exact_arithmetic(algorithm):
+def test_symmetric_small_games_have_the_iterates_of_exact_arithmetic(algorithm):
     # Regrets of symmetric allocations tie exactly; on the whole game rounding parts them within 20 iterations.
     game = pyspiel.convert_to_turn_based(pyspiel.load_game("blotto(coins=4,fields=3)"))
     start = game.new_initial_state()
@@ -316,7 +316,7 @@ def test_symmetric_small_games_are_played_as_in_exact_arithmetic(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
 @pytest.mark.parametrize("again", ["file", "pickle", "deepcopy"])
-def test_a_reduced_solver_is_resumed_to_the_same_doubles(algorithm, again, tmp_path):
+def test_a_resumed_reduced_solver_has_identical_results(algorithm, again, tmp_path):
     solver = ALGORITHMS[algorithm](pyspiel.load_game("leduc_poker"))
     solver.run(20)
     match again:
@@ -335,14 +335,14 @@ def test_a_reduced_solver_is_resumed_to_the_same_doubles(algorithm, again, tmp_p
 
 
 @pytest.mark.parametrize("reduce", [True, False])
-def test_a_checkpoint_goes_on_as_it_was_saved(reduce, tmp_path):
+def test_a_resumed_checkpoint_uses_the_saved_reduction(reduce, tmp_path):
     solver = CFRSolver(pyspiel.load_game("leduc_poker"), reduce=reduce)
     solver.run(3)
     solver.save(tmp_path / "solver.npz")
     assert (CFRSolver.load(tmp_path / "solver.npz").reduction is not None) is reduce
 
 
-def test_a_warm_start_is_played_on_the_whole_game():
+def test_a_warm_start_iterates_on_the_whole_game():
     game = compile_game(pyspiel.load_game("leduc_poker"))
     policy = CFRSolver(game).current_profile().probabilities.copy()
     policy[1], policy[2] = 0.9, 0.1  # with one of six cards only
@@ -374,7 +374,7 @@ def test_odd_games(make):
     np.testing.assert_allclose(solver.current_profile().probabilities, plain.current_profile().probabilities, atol=1e-12)
 
 
-def test_where_nothing_is_to_be_gained_infostates_are_told_apart_by_their_actions():
+def test_infostates_with_different_numbers_of_equal_actions_are_not_merged():
     # Player 0 has two actions or three, as chance has it; each infostate becomes one with a single sequence.
     def turn(key, num_actions):
         return Turn(

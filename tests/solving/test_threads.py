@@ -1,4 +1,4 @@
-"""Teams of threads: that their barrier holds whatever the order in which they come, and lets all of them go on."""
+"""Teams of threads: the barrier is correct for every order of arrival."""
 
 import threading
 
@@ -12,7 +12,7 @@ from spiel_cfrplus.solving.threads import run_together
 
 @numba.njit(nogil=True)
 def count_together(barrier, member, num_members, counts, sums, spins):
-    """In each round all count one up, then the last one to arrive adds the counts up."""
+    """In each round all threads increment a count, then the last one to arrive sums the counts."""
     adaptive = spins == MAX_SPINS
     for round_number in range(sums.size):
         counts[member] += 1
@@ -27,7 +27,7 @@ def count_together(barrier, member, num_members, counts, sums, spins):
 
 @pytest.mark.parametrize("spins", [0, MAX_SPINS])
 @pytest.mark.parametrize("num_members", [1, 2, 5])
-def test_everybody_meets_in_every_round(num_members, spins):
+def test_every_thread_passes_every_barrier(num_members, spins):
     counts, sums = np.zeros(num_members, np.int64), np.zeros(2000, np.int64)
     count_together(np.zeros(100, np.int64), 0, 1, np.zeros(1, np.int64), sums[:0], spins)  # compiles
     rounds = []
@@ -51,7 +51,7 @@ def test_an_error_of_a_member_is_raised():
         run_together(2, work)
 
 
-def test_members_run_at_the_same_time_in_threads_that_end():
+def test_members_run_concurrently_in_threads_that_end():
     names, meeting = [], threading.Barrier(4, timeout=60)
 
     def work(member: int, barrier: np.ndarray) -> None:
