@@ -281,6 +281,15 @@ def choose_best(tree, h, action_value, strategy):
 
 
 @jit
+def largest_depth(paths, player):
+    """The largest number of moves of the player on a path."""
+    depth = 0
+    for h in range(paths.own_depth.shape[1]):
+        depth = max(depth, paths.own_depth[player, h])
+    return depth
+
+
+@jit
 def best_response(tree, paths, player, strategy, value, action_value):
     """Writes the player's best response to `strategy`, in the order of operations of OpenSpiel's Python best response.
 
@@ -295,7 +304,7 @@ def best_response(tree, paths, player, strategy, value, action_value):
       action_value: float64 (A,), scratch, zeros on entry.
     """
     set_returns(tree, player, value)
-    for level in range(paths.own_depth[player].max(), -1, -1):
+    for level in range(largest_depth(paths, player), -1, -1):
         weigh_actions(tree, paths, player, level, strategy, value, action_value)
         for h in range(tree.mover.size - 1, -1, -1):
             if paths.own_depth[player, h] == level and h + 1 < tree.subtree_end[h]:

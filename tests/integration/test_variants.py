@@ -72,8 +72,8 @@ def test_all_variants_are_tested():
 def forced_game() -> pyspiel.Game:
     """Player 1 always earns 1 more by column 1; against it player 0 prefers row 0, and is indifferent against uniform.
 
-    So all variants have the same strategies. Player 1 is uniform once and plays column 1 from sigma^1 on. Player 0 has no regret
-    in the first iteration, whatever the order, and is uniform twice; it plays row 0 from sigma^2 on.
+    So all variants have the same strategies. Player 1 is uniform once and plays column 1 from sigma^1 on. Player 0 has no
+    regret in the first iteration, whatever the order, and is uniform twice; it plays row 0 from sigma^2 on.
     """
     return games.matrix_game([[-1, 1], [1, -1]], [[0, 1], [0, 1]])
 
