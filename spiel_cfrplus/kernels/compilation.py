@@ -53,9 +53,9 @@ _SETTINGS = (
 )
 
 
-# forceinline, because a call passes tuples of arrays by value, which would take as long as an iteration of a small game. Without
-# Numba's runtime (_nrt) kernels cannot allocate, and references are not counted. Counting them at every call that passes a tuple
-# of arrays made iterations up to fifty times as long.
+# forceinline, because a call passes tuples of arrays by value, which would take as long as an iteration of a small game.
+# _nrt=False: without Numba's runtime kernels cannot allocate, and references are not counted. Counting them at every call that
+# passes a tuple of arrays made iterations up to fifty times as long.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
 
 
