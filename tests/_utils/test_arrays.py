@@ -1,4 +1,4 @@
-"""The package's dataclasses: values that cannot be changed, and are not compared where they hold arrays."""
+"""The dataclasses of the package are immutable, and those with arrays are compared by identity."""
 
 import dataclasses
 import importlib
@@ -33,6 +33,6 @@ def has_arrays(record):
 
 
 @pytest.mark.parametrize("record", [record for record in records() if has_arrays(record)])
-def test_records_of_arrays_are_equal_to_themselves_only_and_have_short_texts(record):
+def test_records_of_arrays_compare_by_identity_and_have_short_reprs(record):
     assert record.__eq__ is object.__eq__
     assert record.__hash__ is object.__hash__
