@@ -83,12 +83,17 @@ class _Named:
         named = cls(plain.__module__, plain.__qualname__)
         return named if named.found() is value else value
 
+    def value(self) -> Any:
+        """What the module has under the name; None if there is nothing."""
+        value: Any = sys.modules.get(self.module) or importlib.import_module(self.module)
+        for part in self.name.split("."):
+            value = getattr(value, part, None)
+        return value
+
     def found(self) -> Any:
         """The compiled function, or that of the rule that has taken its name; None if there is none."""
-        found: Any = sys.modules.get(self.module) or importlib.import_module(self.module)
-        for part in self.name.split("."):
-            found = getattr(found, part, None)
-        return found.function if isinstance(found, CompiledRule) else found
+        value = self.value()
+        return value.function if isinstance(value, CompiledRule) else value
 
 
 def _rebuilt(rule_type: type[CompiledRule], values: list[Any]) -> CompiledRule:
@@ -134,6 +139,9 @@ class CompiledRule:
             raise ValueError(f"{self.name}: the names of arrays must differ from each other and from {', '.join(_GIVEN)}")
 
     def __reduce__(self) -> tuple[Any, ...]:
+        named = _Named(getattr(self.function, "py_func", self.function).__module__, self.name)
+        if self.name.isidentifier() and named.value() is self:
+            return named.value, ()
         values = [getattr(self, field.name) for field in dataclasses.fields(self)]
         return _rebuilt, (type(self), [_Named.of(value) for value in values])
 

@@ -112,9 +112,10 @@ def local_rule(
             unchanged_by_zeros=unchanged_by_zeros,
             statements=statements,
         )
+    compiled = compiled_function(function, "rule", "point, values, policy, memory, parameters, t")
     return LocalRule(
-        name=function.__name__ if name is None else name,
-        function=compiled_function(function, "rule", "point, values, policy, memory, parameters, t"),
+        name=compiled.__name__ if name is None else name,
+        function=compiled,
         parameters=tuple((parameters or {}).items()),
         per_action=tuple(per_action),
         per_infostate=tuple(per_infostate),
