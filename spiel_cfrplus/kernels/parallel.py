@@ -3,7 +3,7 @@
 from spiel_cfrplus.kernels.barrier import MAX_SPINS, arrive, release_team, wait
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.passes import average_strategy, payoff_gradient, sequence_form
-from spiel_cfrplus.kernels.self_play import row_of_parameters, update_player
+from spiel_cfrplus.kernels.self_play import RuleFunctions, row_of_parameters, update_player
 
 
 @jit
@@ -59,7 +59,9 @@ def self_play_in_parts(
     barrier,
     member,
     num_members,
-    functions,
+    update,
+    rule,
+    schedule,
     memory,
     parameters,
     steps,
@@ -76,9 +78,9 @@ def self_play_in_parts(
       num_parts: of each player.
       barrier: int64, see `kernels.barrier`; not yet used.
       member, num_members: the number of this thread, and how many there are.
-      functions, memory, parameters, steps, alternating, first_iterate: see `self_play`.
+      update, rule, schedule, memory, parameters, steps, alternating, first_iterate: see `self_play`.
     """
-    num_players = first_iterate.size
+    functions, num_players = RuleFunctions(update, rule, schedule), first_iterate.size
     together = 1 if alternating else num_players
     this_round, spins = 0, MAX_SPINS
     for step in range(steps.weights.size):

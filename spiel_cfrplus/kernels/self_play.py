@@ -94,13 +94,14 @@ def update_player(treeplexes, player, state, functions, memory, parameters, skip
 
 
 @jit
-def observe_utility(treeplexes, state, functions, memory, parameters, table):
+def observe_utility(treeplexes, state, update, rule, schedule, memory, parameters, table):
     """One update of a player alone, with the gradient in `state.values` and the parameters in the one row of `table`."""
+    functions = RuleFunctions(update, rule, schedule)
     update_player(treeplexes, 0, state, functions, memory, row_of_parameters(parameters, table, 0), False)
 
 
 @jit
-def self_play(treeplexes, payoffs, state, functions, memory, parameters, steps, alternating, first_iterate):
+def self_play(treeplexes, payoffs, state, update, rule, schedule, memory, parameters, steps, alternating, first_iterate):
     """Iterations of all players against each other (CFR+ paper, section 2), one per row of `steps`.
 
     With `alternating`, player p's update meets the new strategies of the players before p; without, everybody's old ones.
@@ -108,14 +109,15 @@ def self_play(treeplexes, payoffs, state, functions, memory, parameters, steps, 
     Args:
       treeplexes, payoffs: the game.
       state: `PlayState`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
-      functions: `RuleFunctions`.
+      update, rule, schedule: see `RuleFunctions`. They are arguments of their own, as Numba takes 20 microseconds to look at
+        functions in a tuple.
       memory: what the rule has asked for, updated in place.
       parameters: a NamedTuple of the rule's parameters, whose values are not read.
       steps: `Steps`.
       alternating: bool.
       first_iterate: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
     """
-    num_players = treeplexes.player_block.size - 1
+    functions, num_players = RuleFunctions(update, rule, schedule), treeplexes.player_block.size - 1
     for step in range(steps.weights.size):
         current = row_of_parameters(parameters, steps.parameters, step)
         average_strategies(treeplexes, state, first_iterate, 0, steps.weights[step])
@@ -132,14 +134,17 @@ def self_play(treeplexes, payoffs, state, functions, memory, parameters, steps, 
 
 
 @jit
-def play_against_best_responses(treeplexes, payoffs, state, response, response_reach, functions, memory, parameters, steps):
+def play_against_best_responses(
+    treeplexes, payoffs, state, response, response_reach, update, rule, schedule, memory, parameters, steps
+):
     """Iterations of CFR-BR: both players update against a best response to their own strategy.
 
     Args:
       treeplexes, payoffs: a game of two players.
-      state, functions, memory, parameters, steps: see `self_play`.
+      state, update, rule, schedule, memory, parameters, steps: see `self_play`.
       response, response_reach: float64 (S,), scratch, but 1 at empty sequences: best responses, and them in sequence form.
     """
+    functions = RuleFunctions(update, rule, schedule)
     for step in range(steps.weights.size):
         current = row_of_parameters(parameters, steps.parameters, step)
         for player in range(2):

@@ -107,7 +107,7 @@ class CFR:
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
         self._state.values[:] = checked
-        arguments = (self._state, self._functions, self._memory, self.rule.empty_parameters(), table)
+        arguments = (self._state, *self._functions, self._memory, self.rule.empty_parameters(), table)
         with compile_errors_name(self.rule):
             self_play.observe_utility(self.treeplex.arrays, *arguments)
 

@@ -136,7 +136,7 @@ class CompiledSelfPlay:
                 self._play(steps)
 
     def _play(self, steps: self_play.Steps) -> None:
-        arguments = (self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())
+        arguments = (*self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())
         if self.partition is None:
             self_play.self_play(self._treeplexes, self._payoffs, self.state, *arguments)
         else:
@@ -157,7 +157,7 @@ class CompiledSelfPlay:
                 barrier,
                 member,
                 num_members,
-                self._functions,
+                *self._functions,
                 self.memory,
                 self._parameters,
                 steps,
@@ -307,7 +307,7 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
             self.state,
             np.ones(size),
             np.ones(size),
-            self._functions,
+            *self._functions,
             self.memory,
             self._parameters,
             steps,

@@ -43,8 +43,18 @@ def test_self_play_is_the_loop_of_the_paper(seed, num_players, alternating, weig
     discounts, weights = rng.random((3, 2)), rng.random(3)
     table = np.column_stack([discounts, np.full(3, weight)]) if weight else discounts
     steps = self_play.Steps(table, np.zeros(3, bool), weights)
-    arguments = (treeplexes, payoffs, state, rule.functions, memory, rule.empty_parameters(), steps, alternating, first_iterate)
-    after, memory_after = call(self_play.self_play, *arguments, writes=[2, 4])[2:5:2]
+    arguments = (
+        treeplexes,
+        payoffs,
+        state,
+        *rule.functions,
+        memory,
+        rule.empty_parameters(),
+        steps,
+        alternating,
+        first_iterate,
+    )
+    after, memory_after = call(self_play.self_play, *arguments, writes=[2, 6])[2:7:4]
 
     regrets, (policy, reach, average, *_) = memory.regrets.copy(), copy.deepcopy(state)
     utility, value = np.zeros_like(reach), np.zeros(num_players)
