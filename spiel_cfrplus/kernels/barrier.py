@@ -157,8 +157,8 @@ def wait(barrier, member, this_round, spins):
     # A loop, because `release_team` of the previous round may still wake this thread.
     while atomic_load(barrier, ROUND) == this_round:
         atomic_exchange(barrier, place + _ASLEEP, 1)
-        # If the round has ended meanwhile, either this thread resets its mark, or `release_team` has seen it and releases the
-        # lock.
+        # If the round has ended in the meantime, either this thread resets its mark, or `release_team` has seen the mark and
+        # releases the lock.
         if atomic_load(barrier, ROUND) == this_round or atomic_exchange(barrier, place + _ASLEEP, 0) == 0:
             _acquire_lock(barrier[place + LOCK], 1)
     return max(spins // 2, _MIN_SPINS)

@@ -113,7 +113,7 @@ class KernelCache:
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(content))
-        except Exception:  # whatever the error, the kernel can be compiled again
+        except Exception:  # for any error, the kernel can be compiled again
             return None
 
     def save_overload(self, signature: Any, result: Any) -> None:

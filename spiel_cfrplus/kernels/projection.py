@@ -17,7 +17,7 @@ expressed as reach at the player's first decision point on the path. That reach 
 those with a breakpoint below 1. For these the constraints are linear equations on a tree, solved by one pass up and one pass
 down.
 
-Slopes are added and inverted but never subtracted, so there is no cancellation, whatever the length of the lists. The
+Slopes are added and inverted but never subtracted, so there is no cancellation for any length of the lists. The
 breakpoints of a sequence and of the cheapest actions directly after it are equal to the last bit, so rounding cannot separate
 them.
 """
