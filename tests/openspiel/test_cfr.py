@@ -67,7 +67,7 @@ def cpp_tables(solver):
         ("liars_dice_ir(dice_sides=3)", 50),
         ("dark_hex_ir(num_rows=2,num_cols=2)", 50),
     ],
-    ids=str,
+    ids=lambda value: "a random .efg game" if callable(value) else str(value),
 )
 def test_tables_equal_those_of_the_cpp_solver_bit_for_bit(game, last, name):
     game = load(game)

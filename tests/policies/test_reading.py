@@ -307,7 +307,11 @@ def test_the_wrong_number_of_policies_is_refused(kuhn, count):
         read_policy(kuhn, [UNIFORM] * count)
 
 
-@pytest.mark.parametrize("wrong", ["kuhn_poker", None, 3, lambda state: {}, {"0", "1"}, [None, None], np.ones(26)], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    ["kuhn_poker", None, 3, lambda state: {}, {"0", "1"}, [None, None], np.ones(26)],
+    ids=["name", "none", "number", "function", "set", "list", "array"],
+)
 def test_arguments_that_are_not_policies_are_type_errors(kuhn, wrong):
     with pytest.raises(TypeError, match="expected a StrategyProfile, an OpenSpiel policy"):
         read_policy(kuhn, wrong)
