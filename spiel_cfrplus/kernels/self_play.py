@@ -139,6 +139,8 @@ def play_against_best_responses(
 ):
     """Iterations of CFR-BR: both players update against a best response to their own strategy.
 
+    The averages begin with the first strategies.
+
     Args:
       treeplexes, payoffs: a game of two players.
       state, update, rule, schedule, memory, parameters, steps: see `self_play`.
@@ -148,6 +150,8 @@ def play_against_best_responses(
     for step in range(steps.weights.size):
         current = row_of_parameters(parameters, steps.parameters, step)
         for player in range(2):
+            average_strategy(treeplexes, player, state, steps.weights[step])
+        for player in range(2):
             opponent = 1 - player
             payoff_gradient(treeplexes, payoffs, opponent, state.reach, state.values)
             best_response(treeplexes, opponent, state.values, response)
@@ -156,4 +160,3 @@ def play_against_best_responses(
             update_player(treeplexes, player, state, functions, memory, current, False)
         for player in range(2):
             sequence_form(treeplexes, player, state.policy, state.reach)
-            average_strategy(treeplexes, player, state, steps.weights[step])
