@@ -20,29 +20,27 @@ if TYPE_CHECKING:
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
     from spiel_cfrplus.policies.reading import players_reach, read_policy
+    from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
-    from spiel_cfrplus.solving.learners import LEARNERS, Learner, LearningSolver
     from spiel_cfrplus.solving.solvers import (
-        ALGORITHMS,
         CFRBRSolver,
         CFRPlusSolver,
         CFRSolver,
         DiscountedCFRPlusSolver,
         DiscountedCFRSolver,
         LinearCFRSolver,
+        PDCFRPlusSolver,
         PredictiveCFRPlusSolver,
         PredictiveCFRSolver,
-        PredictiveDiscountedCFRPlusSolver,
-        SimpleAsymmetricPredictiveCFRPlusSolver,
-        SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
         Solver,
+        make_solver,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ALGORITHMS",
-    "LEARNERS",
+    "Algorithm",
     "Averaging",
     "CFRBRSolver",
     "CFRPlusSolver",
@@ -51,16 +49,12 @@ __all__ = [
     "DiscountedCFRSolver",
     "Evaluation",
     "GameTree",
-    "Learner",
-    "LearningSolver",
     "LinearCFRSolver",
     "LockedGame",
+    "PDCFRPlusSolver",
     "PredictiveCFRPlusSolver",
     "PredictiveCFRSolver",
-    "PredictiveDiscountedCFRPlusSolver",
     "SequenceFormGame",
-    "SimpleAsymmetricPredictiveCFRPlusSolver",
-    "SimpleAsymmetricPredictiveDiscountedCFRPlusSolver",
     "Solver",
     "StrategyProfile",
     "Treeplex",
@@ -70,6 +64,7 @@ __all__ = [
     "expected_values",
     "exploitability",
     "lock",
+    "make_solver",
     "nash_conv",
     "players_reach",
     "read_policy",
@@ -83,8 +78,8 @@ _MODULES = (
     "policies.locking",
     "policies.profile",
     "policies.reading",
+    "solving.algorithms",
     "solving.averaging",
-    "solving.learners",
     "solving.solvers",
 )
 

@@ -48,7 +48,7 @@ class CheckpointedRun:
         """Takes a solver as it stands; nothing is played or saved.
 
         Args:
-          solver: one that `checkpoint.save` can save.
+          solver: one that `Solver.save` can save.
           path: the checkpoint; what is there will be replaced.
           every: save when so many seconds have passed since the last save; infinity for saves with rows only.
           curve: the rows so far, for a solver that has iterated; whether rows are about current policies.
@@ -60,7 +60,7 @@ class CheckpointedRun:
         """
         if not isinstance(solver, Solver):
             raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {solver!r}")
-        checkpoint.check_can_save(solver)
+        solver.check_can_save()
         check_writable(path)
         if not checked_number(every, "every") >= 0:
             raise ValueError(f"every must be a number of seconds of 0 or more, got {every}")
@@ -108,7 +108,7 @@ class CheckpointedRun:
 
         A row that was due when the run was stopped comes first. With no iterations left that is the last row, if it is missing.
 
-        Args, errors: see `convergence.convergence` and `checkpoint.save`.
+        Args, errors: see `convergence.convergence` and `Solver.save`.
         """
         missing = self._missing_row(num_iterations, report_every)
         if num_iterations == 0:
@@ -154,13 +154,13 @@ class CheckpointedRun:
         """Saves the run, if anything has happened since it was last saved.
 
         Raises:
-          OSError, TypeError: see `checkpoint.save`.
+          OSError, TypeError: see `Solver.save`.
         """
         state = (self.solver.iteration, len(self._rows))
         if state == self._saved_state:
             return
         started = time.perf_counter()
-        checkpoint.save(self.solver, self.path, self.curve)
+        self.solver.save(self.path, self.curve)
         self._saved_at, self._saved_state = time.perf_counter(), state
         self._save_seconds = self._saved_at - started
 

@@ -22,7 +22,7 @@ from spiel_cfrplus._utils.progress import Advance, progress_bar
 from spiel_cfrplus._utils.validation import checked_count, checked_number
 from spiel_cfrplus.policies.evaluation import evaluate
 from spiel_cfrplus.solving.curve import Row
-from spiel_cfrplus.solving.self_play import SelfPlay
+from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver
 
 # Blocks of iterations grow until one takes this long.
@@ -107,7 +107,7 @@ def measure(solver: Solver, seconds: float = 0.0, last_iterate: bool = False) ->
         nash_conv=evaluation.nash_conv,
         exploitability=evaluation.exploitability if solver.game.is_two_player_constant_sum else None,
         value=float(evaluation.values[0]),
-        cce_gap=session.cce_gap() if isinstance(session, SelfPlay) and session.plays_together else None,
+        cce_gap=None if session.refusal(Feature.CCE) else session.cce_gap(),
     )
 
 

@@ -28,7 +28,7 @@ from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.policies.evaluation import nash_conv
 from spiel_cfrplus.policies.reading import read_policy
-from spiel_cfrplus.solving.solvers import ALGORITHMS
+from spiel_cfrplus.solving.solvers import make_solver
 
 
 class _OpenSpielSolver(Protocol):
@@ -103,7 +103,7 @@ def crosscheck(
             f"OpenSpiel has no solver to compare {algorithm!r} with {order} updates with; choose one of {', '.join(COMPARABLE)}"
         )
     game = compile_game(game)
-    ours = ALGORITHMS[algorithm](game, alternating=alternating, averaging="openspiel")
+    ours = make_solver(algorithm, game, alternating=alternating, averaging="openspiel")
     theirs = make_theirs(game.tree.game)
     comparisons = []
     done = 0

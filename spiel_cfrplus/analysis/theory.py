@@ -40,28 +40,37 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import frozen
 from spiel_cfrplus._utils.validation import checked_count
-from spiel_cfrplus.analysis.monotone_updates import Update, at_infostates, lemma_2, theorem_5, theorem_6
+from spiel_cfrplus.analysis import monotone_updates
+from spiel_cfrplus.analysis.monotone_updates import Update, at_infostates
 from spiel_cfrplus.game.treeplex import EMPTY_SEQUENCE, Treeplex
 from spiel_cfrplus.policies.evaluation import evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
-from spiel_cfrplus.regret_minimizers.cfr import CFR
-from spiel_cfrplus.regret_minimizers.regret_matching import RegretMatchingRule
-from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
-from spiel_cfrplus.solving.self_play import SelfPlay
-from spiel_cfrplus.solving.solvers import Solver
+from spiel_cfrplus.solving.session import Feature, Session
 
 # What float64 may do to averages over all iterations, relative to the magnitudes added up.
 _ROUNDING_OF_MEANS = 1e-10
 
-_Measure = tuple[dict[str, float], np.ndarray, np.ndarray]  # what is compared, its slack, and the rounding to be granted
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measurement:
+    """By how much a statement holds, at one or several places.
+
+    Attributes:
+      slack: float64, negative where it fails, infinite where there is no case.
+      rounding: float64 of the same shape, by how much rounding may make the slack negative.
+      quantities: what is compared, as it is now, in game units.
+    """
+
+    slack: np.ndarray
+    rounding: np.ndarray
+    quantities: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,14 +88,40 @@ class Statement:
     source: str
 
 
-LEMMA_2 = Statement("lemma_2", "positive stored values never vanish", "CFR+ paper, Lemma 2 and corollary")
-THEOREM_5 = Statement("theorem_5", "no infostate earns less after its update", "CFR+ paper, Theorem 5")
-THEOREM_6 = Statement("theorem_6", "no counterfactual value falls by the player's own update", "CFR+ paper, Theorem 6")
-IDENTITY = Statement("identity", "NashConv is the regrets minus the mean improvement", "CFR+ paper, section 3")
-CFR_PLUS_BOUND = Statement("cfr_plus_bound", "NashConv is within the bound of CFR+", "CFR+ paper, section 3")
-THEOREM_L8_2 = Statement("theorem_l8_2", "regret is at most the positive local regrets", "MIT 6.7980, Theorem L8.2")
+@dataclasses.dataclass(frozen=True)
+class UpdateStatement(Statement):
+    """A statement about every update of a player.
 
-_MONOTONE = {LEMMA_2: lemma_2, THEOREM_5: theorem_5, THEOREM_6: theorem_6}
+    Attributes:
+      feature: what a session is asked for.
+      slack: measures an update: slack and rounding, one for each infostate or for each sequence.
+    """
+
+    feature: Feature
+    slack: Callable[[Update], tuple[np.ndarray, np.ndarray]]
+
+    def refusal(self, run: Run) -> str:
+        """Why the statement does not apply to an update of the run so far; empty if it does."""
+        return run.refusals[self.feature]
+
+    def measure(self, update: Update) -> Measurement:
+        """By how much it holds for an update."""
+        return Measurement(*self.slack(update))
+
+
+@dataclasses.dataclass(frozen=True)
+class RunStatement(Statement):
+    """A statement about a run from its beginning.
+
+    Attributes:
+      refusal: why the statement does not apply to a run; empty if it does.
+      measure: by how much it holds, after one iteration or more.
+      is_per_player: whether there is a slack for each player, instead of one.
+    """
+
+    refusal: Callable[[Run], str]
+    measure: Callable[[Run], Measurement]
+    is_per_player: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,7 +182,7 @@ class TheoryViolationError(RuntimeError):
         self.finding = finding
 
 
-class _Account:
+class Account:
     """One player's sums over all updates.
 
     Attributes:
@@ -188,41 +223,197 @@ class _Account:
         return float(np.maximum(at_infostates(self.treeplex, np.maximum, self.local_regrets), 0.0).sum())
 
 
+class Run:
+    """What a session has played since the checks began: the sums from which the statements about a run are measured.
+
+    Attributes:
+      session: the session.
+      begun: its iteration when the checks began.
+      accounts: one for each player.
+      total_weight: of all strategies in the average.
+      from_zero: whether the stored values were zeros when the checks began.
+      refusals: for each feature that an `UpdateStatement` needs, why an update so far did not have it, or nothing.
+      largest_return: the largest absolute return of the game.
+    """
+
+    def __init__(self, session: Session):
+        """Opens the accounts."""
+        self.session = session
+        self.begun = session.iteration
+        self.total_weight = 0.0
+        self.largest_return = float(np.abs(session.game.tree.returns).max())
+        self._nash_conv = -1, math.nan  # the iteration in which it was computed last, and its value
+        self.refusals = {statement.feature: session.refusal(statement.feature) for statement in UPDATE_STATEMENTS}
+        tables = _of_players(session, session.tables().cumulative_regrets)
+        self.from_zero = not any(table.any() for table in tables)
+        self.accounts = [Account(*pair) for pair in zip(session.game.treeplexes, tables, strict=True)]
+
+    @property
+    def num_iterations(self) -> int:
+        """Iterations since the checks began."""
+        return self.session.iteration - self.begun
+
+    def begin_iteration(self, weight: float) -> float:
+        """Takes in the iteration just played, with its weight in the average; returns its share of all weights."""
+        self.total_weight += weight
+        for feature, reason in self.refusals.items():
+            self.refusals[feature] = reason or self.session.refusal(feature)
+        return weight / self.total_weight if weight > 0 else 0.0
+
+    def nash_conv(self) -> float:
+        """NashConv of the average policy, in game units; unlike the sum of gains, which stop at zero, it may be negative."""
+        session = self.session
+        if self._nash_conv[0] != session.iteration:
+            evaluation = evaluate(session.game, StrategyProfile(session.game, session.average_policy()))
+            gains = evaluation.best_response_values - evaluation.values
+            self._nash_conv = session.iteration, float(gains.sum())
+        return self._nash_conv[1]
+
+
+# The statements about a run.
+
+
+def _identity_refusal(run: Run) -> str:
+    session = run.session
+    if not session.game.is_two_player_constant_sum:
+        return "the game does not have two players and a constant sum"
+    if session.averaging.first_iterate(2, session.alternating).tolist() != [int(session.alternating), 0]:
+        return "the averages do not pair strategies that met"
+    if run.begun > 0:
+        return "the run had begun before the checks"
+    if run.num_iterations > 0 and run.total_weight == 0:
+        return "nothing has been averaged yet"
+    return ""
+
+
+def _measure_identity(run: Run) -> Measurement:
+    nash_conv = run.nash_conv()
+    regrets = [account.average_regret() for account in run.accounts]
+    improvement = run.accounts[0].mean_improvement if run.session.alternating else 0.0
+    difference = nash_conv - (sum(regrets) - improvement)
+    sums = run.session.game.tree.returns.sum(axis=1)
+    rounding = _ROUNDING_OF_MEANS * run.largest_return + np.ptp(sums)
+    quantities = {"nash_conv": nash_conv} | {f"regret_{player}": regret for player, regret in enumerate(regrets)}
+    quantities |= {"mean_improvement": float(improvement)}
+    return Measurement(np.array([0.0 - abs(difference)]), np.array([rounding]), quantities)
+
+
+def _bound_refusal(run: Run) -> str:
+    if reason := _identity_refusal(run) or run.session.refusal(Feature.CFR_PLUS_BOUND):
+        return reason
+    if not run.from_zero:
+        return "the stored values did not start from zero"
+    iterations = np.arange(1, run.session.iteration + 1)
+    weights = run.session.averaging.weights(iterations)
+    if (weights != weights[:1] * iterations).any():
+        return "it is proved for averages with linear weights"
+    return ""
+
+
+def _measure_bound(run: Run) -> Measurement:
+    game, nash_conv = run.session.game, run.nash_conv()
+    most_actions = max(np.diff(treeplex.sequence_start).max(initial=1) for treeplex in game.treeplexes)
+    utility_range = float(np.ptp(game.tree.returns, axis=0).max())
+    # Every tail of instantaneous regrets sums to at most q^t <= L sqrt(k t), and t tails to the linearly weighted regret.
+    bound = 2 * game.num_infostates * utility_range * math.sqrt(most_actions / run.session.iteration)
+    rounding = _ROUNDING_OF_MEANS * run.largest_return
+    return Measurement(np.array([bound - nash_conv]), np.array([rounding]), {"nash_conv": nash_conv, "bound": bound})
+
+
+def _measure_local_regrets(run: Run) -> Measurement:
+    whole = np.array([account.regret() for account in run.accounts]) / run.num_iterations
+    local = np.array([account.positive_local_regrets() for account in run.accounts]) / run.num_iterations
+    added = np.array([account.summed.sum() for account in run.accounts]) / run.num_iterations
+    quantities = {f"regret_{player}": float(regret) for player, regret in enumerate(whole)}
+    quantities |= {f"local_regrets_{player}": float(regret) for player, regret in enumerate(local)}
+    return Measurement(local - whole, _ROUNDING_OF_MEANS * (run.largest_return + added), quantities)
+
+
+def _always(run: Run) -> str:
+    return ""
+
+
+# All statements, in the order of reports.
+
+LEMMA_2 = UpdateStatement(
+    "lemma_2",
+    "positive stored values never vanish",
+    "CFR+ paper, Lemma 2 and corollary",
+    Feature.LEMMA_2,
+    monotone_updates.lemma_2,
+)
+THEOREM_5 = UpdateStatement(
+    "theorem_5",
+    "no infostate earns less after its update",
+    "CFR+ paper, Theorem 5",
+    Feature.THEOREM_5,
+    monotone_updates.theorem_5,
+)
+THEOREM_6 = UpdateStatement(
+    "theorem_6",
+    "no counterfactual value falls by the player's own update",
+    "CFR+ paper, Theorem 6",
+    Feature.THEOREM_6,
+    monotone_updates.theorem_6,
+)
+IDENTITY = RunStatement(
+    "identity",
+    "NashConv is the regrets minus the mean improvement",
+    "CFR+ paper, section 3",
+    _identity_refusal,
+    _measure_identity,
+)
+CFR_PLUS_BOUND = RunStatement(
+    "cfr_plus_bound",
+    "NashConv is within the bound of CFR+",
+    "CFR+ paper, section 3",
+    _bound_refusal,
+    _measure_bound,
+)
+THEOREM_L8_2 = RunStatement(
+    "theorem_l8_2",
+    "regret is at most the positive local regrets",
+    "MIT 6.7980, Theorem L8.2",
+    _always,
+    _measure_local_regrets,
+    is_per_player=True,
+)
+UPDATE_STATEMENTS: tuple[UpdateStatement, ...] = (LEMMA_2, THEOREM_5, THEOREM_6)
+RUN_STATEMENTS: tuple[RunStatement, ...] = (IDENTITY, CFR_PLUS_BOUND, THEOREM_L8_2)
+
+
 class TheoryChecks:
     """Runs a session and measures the statements; those that do not apply to it are reported as such.
 
     Attributes:
-      session: the self-play; nobody else may run it meanwhile.
+      session: the self-play; it must be run by the checks only.
     """
 
-    def __init__(self, session: Solver | SelfPlay | CompiledSelfPlay):
+    def __init__(self, session: Any):
         """Begins the accounts; nothing is played.
 
         Args:
-          session: a solver, or self-play of any minimizers. Statements about the whole of a run do not apply if it has begun.
+          session: a solver, or its session. Statements about the whole of a run do not apply if it has begun.
 
         Raises:
-          TypeError: it is neither, or the players do not meet, as in CFR-BR.
+          TypeError: it is neither, or the players do not meet, as in CFR-BR, or the solver has a `run` of its own.
         """
-        self_play = session.self_play if isinstance(session, Solver) else session
-        if not isinstance(self_play, SelfPlay | CompiledSelfPlay | BestResponsePlay):
+        if not callable(getattr(session, "refusal", None)):
             raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {session!r}")
-        if isinstance(self_play, BestResponsePlay):
-            raise TypeError("the statements are about players who meet each other, not about CFR-BR")
-        self.session: SelfPlay | CompiledSelfPlay = self_play
+        if reason := session.refusal(Feature.THEORY):
+            raise TypeError(reason)
+        self.session: Session = getattr(session, "self_play", session)
         game = self.session.game
-        self._begun = self._seen = self.session.iteration
+        self._run = Run(self.session)
+        self._seen = self.session.iteration
         self._absolute = dataclasses.replace(game, payoffs=frozen(np.abs(game.payoffs), np.float64))
-        self._largest_return = float(np.abs(game.tree.returns).max())
-        self._policies, self._tables, tolerances = self._look()
+        self._tables = self.session.tables()
         self._tie_tolerances = [
             tie_tolerance[treeplex.sequence_start[:-1]]
-            for treeplex, tie_tolerance in zip(game.treeplexes, tolerances, strict=True)
+            for treeplex, tie_tolerance in zip(
+                game.treeplexes, _of_players(self.session, self._tables.tie_tolerance), strict=True
+            )
         ]
-        self._from_zero = not any(table.any() for table in self._tables)
-        self._accounts = [_Account(*pair) for pair in zip(game.treeplexes, self._tables, strict=True)]
-        self._total_weight = 0.0
-        self._not_monotone = _reason_against_monotony(self.session, np.array([1]))
         self._least: dict[Statement, Finding] = {}
 
     def run(self, num_iterations: int) -> None:
@@ -230,7 +421,7 @@ class TheoryChecks:
 
         Raises:
           TheoryViolationError: a statement about an update fails; the iteration has been played.
-          TypeError, ValueError: not an integer, or negative; or somebody else has run the session.
+          TypeError, ValueError: not an integer, or negative; or the session was run by other means.
         """
         for _ in range(checked_count(num_iterations)):
             self._iterate()
@@ -240,23 +431,15 @@ class TheoryChecks:
 
         Raises:
           TheoryViolationError: one of them fails.
-          ValueError: somebody else has run the session.
+          ValueError: the session was run by other means.
         """
         self._check_seen()
-        reasons = dict.fromkeys(_MONOTONE, self._not_monotone)
-        reasons |= {IDENTITY: self._reason_against_identity(), CFR_PLUS_BOUND: self._reason_against_bound(), THEOREM_L8_2: ""}
-        measured: dict[Statement, Mapping[str, float]] = {}
-        for statement, (quantities, slack, rounding) in self._measure_run().items():
-            measured[statement] = quantities
-            if not reasons[statement]:
-                self._judge(statement, slack, rounding, _one_player if statement is THEOREM_L8_2 else _nobody)
-        return tuple(
-            dataclasses.replace(
-                Finding(statement, reason=reason) if reason else self._least.get(statement, Finding(statement)),
-                measured=measured.get(statement, {}),
-            )
-            for statement, reason in reasons.items()
-        )
+        of_updates = [self._finding(statement, statement.refusal(self._run), {}) for statement in UPDATE_STATEMENTS]
+        return (*of_updates, *map(self._judge_run, RUN_STATEMENTS))
+
+    def _finding(self, statement: Statement, reason: str, quantities: Mapping[str, float]) -> Finding:
+        least = Finding(statement, reason=reason) if reason else self._least.get(statement, Finding(statement))
+        return dataclasses.replace(least, measured=quantities)
 
     # One iteration.
 
@@ -264,85 +447,79 @@ class TheoryChecks:
         self._check_seen()
         self.session.run(1)
         self._seen = self.session.iteration
-        iterations = np.array([self._seen])
-        (weight,) = self.session.averaging.weights(iterations)
-        self._total_weight += weight
-        self._not_monotone = self._not_monotone or _reason_against_monotony(self.session, iterations)
+        (weight,) = self.session.averaging.weights(np.array([self._seen]))
+        share = self._run.begin_iteration(float(weight))
         for update in self._updates():
-            account = self._accounts[update.treeplex.player]
-            account.enter(update, weight / self._total_weight if weight > 0 else 0.0)
-            if not self._not_monotone:
-                self._judge_update(update)
+            self._run.accounts[update.treeplex.player].enter(update, share)
+            self._judge_update(update)
 
     def _updates(self) -> Iterator[Update]:
         """What the iteration just played did to each player."""
-        game = self.session.game
-        old_policies, old_tables = self._policies, self._tables
-        self._policies, self._tables, _ = self._look()
+        game, old = self.session.game, self._tables
+        self._tables = self.session.tables()
+        old_policies, old_tables, new_policies, new_tables = (
+            _of_players(self.session, vector)
+            for vector in (
+                old.policy,
+                old.cumulative_regrets,
+                self._tables.policy,
+                self._tables.cumulative_regrets,
+            )
+        )
         met = [treeplex.sequence_form(policy) for treeplex, policy in zip(game.treeplexes, old_policies, strict=True)]
-        for player, account in enumerate(self._accounts):
-            new_policy = self._policies[player]
+        for player, account in enumerate(self._run.accounts):
             yield Update(
                 treeplex=account.treeplex,
                 old_policy=old_policies[player],
-                new_policy=new_policy,
+                new_policy=new_policies[player],
                 old_table=old_tables[player],
-                new_table=self._tables[player],
+                new_table=new_tables[player],
                 gradient=game.payoff_gradient(player, met),
                 magnitude=self._absolute.payoff_gradient(player, met),
                 summed_before=account.summed.copy(),
                 tie_tolerance=self._tie_tolerances[player],
             )
             if self.session.alternating:
-                met[player] = account.treeplex.sequence_form(new_policy)
-
-    def _look(self) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
-        """All players' behavioral policies, stored values, and what these must exceed; zeros where a minimizer shows none."""
-        session, slices = self.session, self.session.game.player_slices
-        policy = session.current_policy()
-        if isinstance(session, CompiledSelfPlay):
-            policies, tables, tie_tolerance = (
-                [vector[own] for own in slices] for vector in (policy, session.cumulative_regrets(), session.tie_tolerance())
-            )
-            return policies, tables, tie_tolerance
-        policies, tables, tie_tolerance = ([vector[own] for own in slices] for vector in (policy, 0 * policy, 0 * policy))
-        for player, minimizer in enumerate(session.minimizers):
-            if isinstance(minimizer, CFR):
-                # Also what it would do where it never comes.
-                policies[player], tables[player] = minimizer.current_policy(), minimizer.cumulative_regrets
-                tie_tolerance[player] = minimizer.tie_tolerance
-        return policies, tables, tie_tolerance
+                met[player] = account.treeplex.sequence_form(new_policies[player])
 
     def _check_seen(self) -> None:
         if self.session.iteration != self._seen:
             raise ValueError(
-                f"the session stands at iteration {self.session.iteration}, and was left at {self._seen}: somebody else has "
-                "run it; begin new TheoryChecks, and run it by their run()"
+                f"the session is at iteration {self.session.iteration}, and was left at {self._seen}: it was run by "
+                "other means; begin new TheoryChecks, and run it by their run()"
             )
 
     def _judge_update(self, update: Update) -> None:
         treeplex = update.treeplex
+        for statement in UPDATE_STATEMENTS:
+            if statement.refusal(self._run):
+                continue
+            measurement = statement.measure(update)
+            per_sequence = len(measurement.slack) == treeplex.num_sequences
 
-        def place(index: int) -> tuple[int, str | None]:
-            point = int(treeplex.decision_point_of[index]) if per_sequence else index
-            return treeplex.player, treeplex.infostate_keys[point] if point >= 0 else None
+            def place(index: int, per_sequence: bool = per_sequence) -> tuple[int, str | None]:
+                point = int(treeplex.decision_point_of[index]) if per_sequence else index
+                return treeplex.player, treeplex.infostate_keys[point] if point >= 0 else None
 
-        for statement, measure in _MONOTONE.items():
-            slack, rounding = measure(update)
-            per_sequence = len(slack) == treeplex.num_sequences
-            self._judge(statement, slack, rounding, place)
+            self._judge(statement, measurement, place)
+
+    def _judge_run(self, statement: RunStatement) -> Finding:
+        reason = statement.refusal(self._run)
+        if self._run.num_iterations == 0:
+            return self._finding(statement, reason, {})
+        measurement = statement.measure(self._run)
+        if not reason:
+            self._judge(statement, measurement, _one_player if statement.is_per_player else _nobody)
+        return self._finding(statement, reason, measurement.quantities)
 
     def _judge(
-        self,
-        statement: Statement,
-        slack: np.ndarray,
-        rounding: np.ndarray,
-        place: Callable[[int], tuple[int | None, str | None]],
+        self, statement: Statement, measurement: Measurement, place: Callable[[int], tuple[int | None, str | None]]
     ) -> None:
         """Raises if a slack is negative by more than rounding, remembers the least."""
+        slack = measurement.slack
         if len(slack) == 0:
             return
-        violated = np.flatnonzero(~(slack >= -rounding))
+        violated = np.flatnonzero(~(slack >= -measurement.rounding))
         # Of violations the one furthest down is named, as parents come first and suffer from what is below them.
         worst = int(violated[-1] if len(violated) else np.argmin(slack))
         finding = Finding(statement, float(slack[worst]), self._seen, *place(worst))
@@ -352,71 +529,10 @@ class TheoryChecks:
         if math.isfinite(slack[worst]) and (least is None or least.slack is None or slack[worst] < least.slack):
             self._least[statement] = finding
 
-    # The run as a whole.
 
-    def _measure_run(self) -> dict[Statement, _Measure]:
-        num_iterations = self._seen - self._begun
-        if num_iterations == 0:
-            return {}
-        evaluation = evaluate(self.session.game, StrategyProfile(self.session.game, self.session.average_policy()))
-        # Unlike the gains, which stop at zero.
-        nash_conv = float((evaluation.best_response_values - evaluation.values).sum())
-        return {
-            IDENTITY: self._measure_identity(nash_conv),
-            CFR_PLUS_BOUND: self._measure_bound(nash_conv),
-            THEOREM_L8_2: self._measure_local_regrets(num_iterations),
-        }
-
-    def _measure_identity(self, nash_conv: float) -> _Measure:
-        regrets = [account.average_regret() for account in self._accounts]
-        improvement = self._accounts[0].mean_improvement if self.session.alternating else 0.0
-        difference = nash_conv - (sum(regrets) - improvement)
-        sums = self.session.game.tree.returns.sum(axis=1)
-        rounding = _ROUNDING_OF_MEANS * self._largest_return + np.ptp(sums)
-        quantities = {"nash_conv": nash_conv} | {f"regret_{player}": regret for player, regret in enumerate(regrets)}
-        return quantities | {"mean_improvement": float(improvement)}, np.array([0.0 - abs(difference)]), np.array([rounding])
-
-    def _measure_bound(self, nash_conv: float) -> _Measure:
-        game = self.session.game
-        most_actions = max(np.diff(treeplex.sequence_start).max(initial=1) for treeplex in game.treeplexes)
-        utility_range = float(np.ptp(game.tree.returns, axis=0).max())
-        # Every tail of instantaneous regrets sums to at most q^t <= L sqrt(k t), and t tails to the linearly weighted regret.
-        bound = 2 * game.num_infostates * utility_range * math.sqrt(most_actions / self._seen)
-        rounding = _ROUNDING_OF_MEANS * self._largest_return
-        return {"nash_conv": nash_conv, "bound": bound}, np.array([bound - nash_conv]), np.array([rounding])
-
-    def _measure_local_regrets(self, num_iterations: int) -> _Measure:
-        whole = np.array([account.regret() for account in self._accounts]) / num_iterations
-        local = np.array([account.positive_local_regrets() for account in self._accounts]) / num_iterations
-        added = np.array([account.summed.sum() for account in self._accounts]) / num_iterations
-        quantities = {f"regret_{player}": float(regret) for player, regret in enumerate(whole)}
-        quantities |= {f"local_regrets_{player}": float(regret) for player, regret in enumerate(local)}
-        return quantities, local - whole, _ROUNDING_OF_MEANS * (self._largest_return + added)
-
-    def _reason_against_identity(self) -> str:
-        session = self.session
-        if not session.game.is_two_player_constant_sum:
-            return "the game does not have two players and a constant sum"
-        if session.averaging.first_iterate(2, session.alternating).tolist() != [int(session.alternating), 0]:
-            return "the averages do not pair strategies that met"
-        if self._begun > 0:
-            return "the run had begun before the checks"
-        if self._seen > 0 and self._total_weight == 0:
-            return "nothing has been averaged yet"
-        return ""
-
-    def _reason_against_bound(self) -> str:
-        if reason := self._reason_against_identity() or self._not_monotone:
-            return reason
-        if not self._from_zero:
-            return "the stored values did not start from zero"
-        iterations = np.arange(1, self._seen + 1)
-        if (_discounts(self.session, iterations) != [1, 0]).any():
-            return "it is proved for regret matching+"
-        weights = self.session.averaging.weights(iterations)
-        if (weights != weights[:1] * iterations).any():
-            return "it is proved for averages with linear weights"
-        return ""
+def _of_players(session: Session, vector: np.ndarray) -> list[np.ndarray]:
+    """The players' parts of numbers for all sequences."""
+    return [vector[own] for own in session.game.player_slices]
 
 
 def _one_player(index: int) -> tuple[int | None, str | None]:
@@ -425,27 +541,3 @@ def _one_player(index: int) -> tuple[int | None, str | None]:
 
 def _nobody(index: int) -> tuple[int | None, str | None]:
     return None, None
-
-
-def _reason_against_monotony(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> str:
-    """Why Lemma 2 and Theorems 5 and 6 do not speak of such updates, or nothing."""
-    if any(not isinstance(minimizer, CFR | CompiledSelfPlay) for minimizer in _minimizers(session)):
-        return "not all players are CFR with regret matching"
-    if any(not isinstance(minimizer.rule, RegretMatchingRule) for minimizer in _minimizers(session)):
-        return "not all players are CFR with regret matching"
-    if any(minimizer.rule.prediction_weight for minimizer in _minimizers(session)):
-        return "predictive strategies are not matched to the stored values alone"
-    if (_discounts(session, iterations)[..., 0] <= 0).any():
-        return "positive regrets are discounted to zero"
-    return ""
-
-
-def _discounts(session: SelfPlay | CompiledSelfPlay, iterations: np.ndarray) -> np.ndarray:
-    """The factors of all players who are CFR, float64 (n, T, 2)."""
-    rules = [m.rule.discounts for m in _minimizers(session) if isinstance(m.rule, RegretMatchingRule)]
-    return np.array([rule.discounts(iterations) for rule in rules])
-
-
-def _minimizers(session: SelfPlay | CompiledSelfPlay) -> Sequence[Any]:
-    """The players' minimizers; a compiled session is CFR for all of them."""
-    return [session] if isinstance(session, CompiledSelfPlay) else session.minimizers

@@ -23,6 +23,8 @@ from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 
 # A number, or a function of iterations (1, 2, ...), int64 (T,), that gives one for each, float64 (T,).
 Parameter = float | Callable[[np.ndarray], np.ndarray]
+# Why statements about CFR do not hold for other learners.
+NOT_REGRET_MATCHING = "not all players are CFR with regret matching"
 # What the solver adds to the arrays that a rule asks for.
 _GIVEN = ("tie_tolerance", "uniform_policy")
 
@@ -129,6 +131,16 @@ class CompiledRule:
     # Whether, for a reduced game, equal infostates and equal actions of one infostate may be merged.
     merges_infostates = False
     merges_actions = False
+    # Whether the updates of a player's subtrees may be divided among threads.
+    works_in_parts = False
+    # Whether policies are those of regret matching on each array (S,) that the rule keeps, so that these follow from a policy.
+    matches_regrets = False
+
+    @property
+    def prediction_weight(self) -> float:
+        """How much the prediction that the last values come again counts; 0 if nothing is predicted."""
+        weight = dict(self.parameters).get("prediction_weight", 0.0)
+        return 0.0 if callable(weight) else float(weight)
 
     def __post_init__(self) -> None:
         names = [*self.per_action, *self.per_infostate, *self.per_player, *_GIVEN]
@@ -144,6 +156,9 @@ class CompiledRule:
             return named.value, ()
         values = [getattr(self, field.name) for field in dataclasses.fields(self)]
         return _rebuilt, (type(self), [_Named.of(value) for value in values])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(value, '__name__', value)}" for name, value in self.parameters)
@@ -200,6 +215,15 @@ class CompiledRule:
         Not in the first one, since the rule has not seen them with these parameters.
         """
         return np.zeros(len(table), bool)
+
+    def statement_refusal(self, statement: str, iteration: int) -> str:
+        """Why a statement of `analysis.theory` does not hold for updates by this rule; empty if it does.
+
+        Args:
+          statement: its name.
+          iteration: the last one; statements about updates are about that one, statements about runs about all up to it.
+        """
+        return "" if statement in self.statements else NOT_REGRET_MATCHING
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

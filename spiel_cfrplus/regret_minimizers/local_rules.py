@@ -59,6 +59,14 @@ class LocalRule(CompiledRule):
     def merges_actions(self) -> bool:  # type: ignore[override]
         return self.weighs_actions and self.scale_free and self.schedule is None
 
+    @property
+    def works_in_parts(self) -> bool:  # type: ignore[override]
+        """A schedule and arrays (n,) belong to a player as a whole."""
+        return self.schedule is None and not self.per_player
+
+    def statement_refusal(self, statement: str, iteration: int) -> str:
+        return "" if statement in self.statements else f"the rule {self.name} does not declare it"
+
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
         skips = np.zeros(len(table), bool)
         if self.unchanged_by_zeros and self.schedule is None:

@@ -108,6 +108,8 @@ class RegretMatchingRule(LocalRule):
 
     discounts: DiscountSchedule = RegretMatching()
 
+    matches_regrets = True
+
     @classmethod
     def of(cls, discounts: DiscountSchedule, prediction_weight: float = 0.0) -> RegretMatchingRule:
         """The rule with these discounts, which predicts regrets with this weight.
@@ -129,10 +131,15 @@ class RegretMatchingRule(LocalRule):
     def with_prediction_weight(self, weight: float) -> RegretMatchingRule:
         return RegretMatchingRule.of(self.discounts, weight)
 
-    @property
-    def prediction_weight(self) -> float:
-        """How much predicted regrets count, 0 if there are none."""
-        return float(dict(self.parameters).get("prediction_weight", 0.0))  # type: ignore[arg-type]
+    def statement_refusal(self, statement: str, iteration: int) -> str:
+        """By the factors: the proofs do not ask where they come from."""
+        if self.prediction_weight:
+            return "predictive strategies are not matched to the stored values alone"
+        if statement == "cfr_plus_bound":
+            factors = self.discounts.discounts(np.arange(1, iteration + 1))
+            return "it is proved for regret matching+" if (factors != [1, 0]).any() else ""
+        factors = self.discounts.discounts(np.array([max(iteration, 1)]))
+        return "positive regrets are discounted to zero" if factors[0, 0] <= 0 else ""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

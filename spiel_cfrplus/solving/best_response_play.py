@@ -14,7 +14,8 @@ Bowling 2012, "Finding optimal abstract strategies in extensive-form games").
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.self_play import next_strategy
+from spiel_cfrplus.solving.session import ALONE, IN_PYTHON, NOT_ABOUT_CFR_BR, STATEMENTS, Feature, OptionalFeatures, Tables
 
 
 def check_players(game: SequenceFormGame) -> None:
@@ -35,7 +37,7 @@ def check_players(game: SequenceFormGame) -> None:
         raise ValueError(f"CFR-BR is for two-player constant-sum games only, not for {game.tree.game}")
 
 
-class BestResponsePlay:
+class BestResponsePlay(OptionalFeatures):
     """The loop above, for any minimizers; iterations run in Python.
 
     Attributes:
@@ -49,6 +51,13 @@ class BestResponsePlay:
     """
 
     alternating = False
+    refusals: ClassVar[Mapping[Feature, str]] = {
+        **dict.fromkeys(
+            (Feature.CHECKPOINT, Feature.WARM_START, Feature.EXACT_TIES, Feature.REDUCTION, Feature.THREADS), IN_PYTHON
+        ),
+        **dict.fromkeys((Feature.REGRETS, Feature.CCE), ALONE),
+        **dict.fromkeys((Feature.THEORY, *STATEMENTS), NOT_ABOUT_CFR_BR),
+    }
 
     def __init__(self, game: SequenceFormGame, minimizers: Sequence[RegretMinimizer], averaging: Averaging | None = None):
         """Asks every minimizer for its first strategy.
@@ -88,6 +97,15 @@ class BestResponsePlay:
         other = self.game.treeplexes[1 - player]
         met[1 - player] = other.sequence_form(other.best_response(self.game.payoff_gradient(1 - player, met)))
         return met
+
+    def refusal(self, feature: Feature) -> str:
+        """See `Session.refusal`."""
+        return self.refusals.get(feature, "")
+
+    def tables(self) -> Tables:
+        """See `Session.tables`; there are no regret tables."""
+        policy = self.current_policy()
+        return Tables(policy, np.zeros_like(policy), np.zeros_like(policy))
 
     def current_policy(self) -> np.ndarray:
         """The current behavioral policies of both players, float64 (S,); uniform where a player does not come."""

@@ -1,11 +1,13 @@
-"""Solvers on disk: saved between iterations, resumed to the same doubles.
+"""Sessions on disk: saved between iterations, resumed to the same doubles.
 
-A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It holds the tables and the options but not the
-game, of which it knows the string, the number of histories and a fingerprint.
+A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It holds the arrays and the options of a
+session, the name of its algorithm and its rule, but not the game, of which it has the string, the number of histories and a
+fingerprint.
 
-A checkpoint may come from somebody else. Reading one executes nothing that it contains, and allocates no more than the file and
-its game ask for. Without `game=` the game is loaded by the saved string. The string must be short and name no file; with
-parameters it is tried first, see `game_trial`. The walk ends at the saved number of histories. Pass `game=`, or
+A checkpoint may come from another person. Reading one executes nothing that it contains, imports nothing that it names, and
+allocates no more than the file and its game ask for. A rule that is not of this package is saved as "module:name" and must be
+passed when the checkpoint is loaded. Without `game=` the game is loaded by the saved string. The string must be short and name
+no file; with parameters it is tried first, see `game.trial`. The walk ends at the saved number of histories. Pass `game=`, or
 `max_histories=`, if that number is not to be trusted.
 """
 
@@ -14,12 +16,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import inspect
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -40,11 +41,8 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatchingRule,
 )
 from spiel_cfrplus.solving.averaging import Averaging
-from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve
-
-if TYPE_CHECKING:
-    from spiel_cfrplus.solving.solvers import CompiledSolver, Solver
+from spiel_cfrplus.solving.session import Feature, Session
 
 FORMAT = 5
 # What `save` writes into the options, by type.
@@ -53,12 +51,11 @@ _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("solver", "algorithm", "game", "description", "fingerprint"), str),
     **dict.fromkeys(("alternating", "reduced", "exact_ties", "last_iterate"), bool),
     "seconds": float,
-    **dict.fromkeys(("averaging", "local_rule"), dict),
+    **dict.fromkeys(("averaging", "rule"), dict),
 }
-# What `load` gives to a solver with its game.
-_CONSTRUCTOR_OPTIONS = ("alternating", "averaging", "local_rule", "reduce", "exact_ties", "threads")
-_ARRAYS = {"policy", "regrets", "cumulative_policy", "iteration", "rows"}
-_ARRAYS_OF_SOME = {"predicted_regrets"}
+_TEXTS = tuple(name for name, kind in _OPTIONS.items() if kind is str)
+_ARRAYS = {"cumulative_policy", "iteration"}  # what every session has
+_ROWS = "rows"
 # Iterations are exact as float64 up to here; the fastest game takes decades to get there.
 _MOST_ITERATIONS = 2**53
 # More players than any game of OpenSpiel has.
@@ -66,137 +63,218 @@ _MOST_PLAYERS = 1000
 # Longer or deeper strings are not given to OpenSpiel, which takes memory and time without bound for them.
 _LONGEST_GAME_STRING = 4096
 _DEEPEST_GAME_STRING = 8
-_RULES: dict[str, Callable[..., DiscountSchedule]] = {
+# The discounts that are made again from a checkpoint alone.
+_DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
 }
 
 
-def save(solver: Solver, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -> None:
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint says about its session; see `load_state` for the arrays.
+
+    Attributes:
+      path: the file.
+      solver, algorithm: names that the saver gave.
+      described_rule: what an update does, as `describe_rule` gives it.
+      averaging, alternating, exact_ties, reduced: how the session is played, see `SessionOptions`.
+      game, description: the string of the game, and its description for people.
+      num_histories, fingerprint: of the game.
+      seconds, last_iterate: of the curve.
+    """
+
+    path: str | os.PathLike[str]
+    solver: str
+    algorithm: str
+    described_rule: dict[str, Any]
+    averaging: Averaging
+    alternating: bool
+    exact_ties: bool
+    reduced: bool
+    game: str
+    description: str
+    num_histories: int
+    fingerprint: str
+    seconds: float
+    last_iterate: bool
+
+    def rule(self, given: CompiledRule | None = None, default: CompiledRule | None = None) -> CompiledRule:
+        """The rule of the session, with the parameters of the checkpoint.
+
+        Regret matching with discounts of this package is made from the checkpoint alone; other rules must be given.
+
+        Args:
+          given: the rule that the caller says it is.
+          default: a rule that it may be.
+
+        Raises:
+          ValueError: the rule is neither of this package nor given, or another one is given.
+        """
+        described = self.described_rule
+        if described["kind"] in _DISCOUNTS:
+            rule: CompiledRule | None = _made(described)
+        else:
+            rule = _with_parameters(default if given is None else given, described)
+        if rule is not None and given is not None and _with_parameters(given, described) != rule:
+            rule = None
+        if rule is not None:
+            return rule
+        if given is None:
+            raise ValueError(f"{self.path} was saved with the rule {_in_words(described)}; pass that rule as rule=")
+        raise ValueError(f"{self.path} was saved with the rule {_in_words(described)}, not {_in_words(describe_rule(given))}")
+
+
+def save(session: Session, path: str | os.PathLike[str], *, algorithm: str, solver: str = "", curve: Curve = NO_ROWS) -> None:
     """Writes a checkpoint; `path` holds either what it held before or the whole new checkpoint, whatever happens.
 
     Args:
-      solver: its tables and options are saved.
+      session: its arrays and options are saved.
       path: the file.
+      algorithm, solver: names to find what makes such a session again.
       curve: the rows of its run, see `CheckpointedRun`; none by default.
 
     Raises:
       OSError: the file cannot be written.
       TypeError: `path` is no path, or see `check_can_save`.
     """
-    session = check_can_save(solver)
+    check_can_save(session)
+    how = session.options()
     options = {
         "format": FORMAT,
-        "solver": type(solver).__name__,
-        "algorithm": solver.algorithm,
-        "alternating": solver.alternating,
-        "reduced": session.reduction is not None,
-        "exact_ties": session.exact_ties,
-        "averaging": dataclasses.asdict(solver.averaging),
-        "local_rule": _described(_discounts(session.rule)),
-        "game": str(solver.game.tree.game),
-        "description": _printable(solver.game.description),
-        "num_histories": solver.game.tree.num_histories,
-        "fingerprint": solver.game.fingerprint,
+        "solver": solver,
+        "algorithm": _printable(algorithm),
+        "alternating": how.alternating,
+        "reduced": how.reduced,
+        "exact_ties": how.exact_ties,
+        "averaging": dataclasses.asdict(how.averaging),
+        "rule": describe_rule(how.rule),
+        "game": str(session.game.tree.game),
+        "description": _printable(session.game.description),
+        "num_histories": session.game.tree.num_histories,
+        "fingerprint": session.game.fingerprint,
         "seconds": curve.seconds,
         "last_iterate": curve.last_iterate,
     }
-    arrays: dict[str, Any] = {**session.state_dict(), "rows": curve.to_array()}
+    arrays: dict[str, Any] = {**session.state_dict(), _ROWS: curve.to_array()}
     with atomic_write(path) as file:
         np.savez(file, options=np.array(json.dumps(options)), **arrays)
 
 
-def check_can_save(solver: Solver) -> CompiledSelfPlay:
-    """Refuses solvers that could not be restored; returns the session of the others.
+def check_can_save(session: Session) -> None:
+    """Refuses sessions that could not be restored.
 
     Raises:
-      TypeError: the solver has an average or a local rule of its own, its minimizers are Python objects, or `load` could not
-        call its constructor.
+      TypeError: the session refuses, or has an average of its own or a rule that cannot be described.
     """
-    if not isinstance(solver.self_play, CompiledSelfPlay):
-        remedy = "pickle this one instead" if solver.game.tree.can_be_pickled else "nor can its game be pickled"
-        raise TypeError(f"cannot save {solver.algorithm}, only solvers that are compiled as a whole; {remedy}")
-    if type(solver.averaging) is not Averaging:
-        raise TypeError(f"cannot save {solver.averaging!r}; only an Averaging itself can be restored")
-    rule = solver.self_play.rule
-    if not isinstance(rule, RegretMatchingRule) or type(rule.discounts) not in _RULES.values():
-        raise TypeError(f"cannot save {rule!r}; only {', '.join(_RULES)} can be restored")
-    check_constructor(type(solver))
-    return solver.self_play
+    if reason := session.refusal(Feature.CHECKPOINT):
+        raise TypeError(reason)
+    how = session.options()
+    if type(how.averaging) is not Averaging:
+        raise TypeError(f"{how.averaging!r} is a subclass of Averaging; only an Averaging itself can be restored")
+    describe_rule(how.rule)
 
 
-def check_constructor(solver_type: type[Solver]) -> None:
-    """Refuses solvers whose constructor does not take what `load` gives it.
+def describe_rule(rule: CompiledRule) -> dict[str, Any]:
+    """The name and the parameters of a rule: discounts of this package by their name, anything else as "module:name".
 
     Raises:
-      TypeError: it does not.
+      TypeError: a parameter is no number, no text and no function.
     """
-    try:
-        inspect.signature(solver_type).bind(None, **dict.fromkeys(_CONSTRUCTOR_OPTIONS))
-    except TypeError as error:
-        raise TypeError(
-            f"a {solver_type.__name__} can be neither saved nor loaded: its __init__ does not take the arguments of "
-            f"CompiledSolver ({error}); pickle it instead, or let __init__ take game and **options and pass them on"
-        ) from error
+    if isinstance(rule, RegretMatchingRule):
+        kind = type(rule.discounts)
+        parameters = {**_attributes(rule.discounts), "prediction_weight": rule.prediction_weight}
+        name = kind.__name__ if kind in _DISCOUNTS.values() else _place(kind)
+    else:
+        name, parameters = _place(getattr(rule.function, "py_func", rule.function)), dict(rule.parameters)
+    return {"kind": name, **{key: _described(rule, key, value) for key, value in parameters.items()}}
 
 
-def load(
-    path: str | os.PathLike[str],
-    solver_types: Mapping[str, type[CompiledSolver]],
-    game: pyspiel.Game | SequenceFormGame | None = None,
-    threads: int = 1,
-    max_histories: int | None = None,
-) -> CompiledSolver:
-    """The saved solver, ready to go on.
+def _attributes(value: object) -> dict[str, Any]:
+    return dict(getattr(value, "__dict__", {}))
+
+
+def _place(value: Any) -> str:
+    return _printable(f"{value.__module__}:{value.__qualname__}")
+
+
+def _described(rule: CompiledRule, name: str, value: Any) -> bool | float | str:
+    if isinstance(value, bool | int | float | str):
+        return value
+    if callable(value) and hasattr(value, "__qualname__"):
+        return _place(value)
+    raise TypeError(f"the {name} of the rule {rule.name} is no number, no text and no function, but {value!r}")
+
+
+def _in_words(described: Mapping[str, Any]) -> str:
+    parameters = ", ".join(f"{name}={value!r}" for name, value in described.items() if name != "kind")
+    return shortened(f"{described['kind']}({parameters})")
+
+
+def _made(described: Mapping[str, Any]) -> RegretMatchingRule:
+    """A rule of the regret-matching family with discounts of this package."""
+    parameters = dict(described)
+    make, weight = _DISCOUNTS[parameters.pop("kind")], parameters.pop("prediction_weight")
+    return RegretMatchingRule.of(make(**parameters), weight)
+
+
+def _with_parameters(rule: CompiledRule | None, described: Mapping[str, Any]) -> CompiledRule | None:
+    """The rule with the numbers that are described; None if it is not the one described."""
+    if rule is None:
+        return None
+    own = describe_rule(rule)
+    if own["kind"] == described["kind"] and own.keys() == described.keys():
+        numbers = {
+            name: value for name, value in described.items() if isinstance(value, float) and name in dict(rule.parameters)
+        }
+        changed = rule.with_parameters(**numbers)
+        if describe_rule(changed) == described:
+            return changed
+    return None
+
+
+def game_of(
+    saved: Checkpoint, game: pyspiel.Game | SequenceFormGame | None = None, max_histories: int | None = None
+) -> SequenceFormGame:
+    """The game of a checkpoint, compiled.
 
     Args:
-      path: what `save` wrote.
-      solver_types: solvers that may be made, by algorithm.
+      saved: the checkpoint.
       game: the game; by default what `pyspiel.load_game` makes of the saved string. Games that have no such string (matrix
         games, `.efg` texts, unregistered Python games) and games that are read from files must be given.
-      threads: as for `CompiledSolver`; a checkpoint does not know how many there were.
       max_histories: refuse games with more histories than this. A game that is loaded by its string may have as many as the
         saved one in any case.
 
     Raises:
-      OSError: the file cannot be read.
-      TypeError: `path` is no path, or see `check_constructor`.
-      ValueError: it is not a checkpoint, or of another algorithm or game; its game cannot be loaded by its string, or is larger
-        than `max_histories`; or `threads` is not an integer of 1 or more.
+      ValueError: another game than the saved one; or the game cannot be loaded by its string, or is larger than
+        `max_histories`.
     """
-    options = read_options(path)
-    solver_type = solver_types.get(options["algorithm"])
-    if solver_type is None or solver_type.__name__ != options["solver"]:
-        expected = [solver_type.__name__ for solver_type in solver_types.values()]
-        if options["solver"] in expected:
-            raise ValueError(_not_a_checkpoint(path, f"a {options['solver']} of the algorithm {options['algorithm']!r}"))
-        raise ValueError(f"{path} was saved by a {options['solver']}, expected one of {', '.join(expected)}")
-    check_constructor(solver_type)
     if game is None:
-        game = _game_of(path, options, max_histories)
+        game = _game_by_string(saved, max_histories)
     game = compile_game(game, max_histories=max_histories)
-    if game.fingerprint != options["fingerprint"]:
+    if game.fingerprint != saved.fingerprint:
         raise ValueError(
-            f"{path} was saved for another game, {shortened(options['description'])}, than {game.description}: their "
+            f"{saved.path} was saved for another game, {shortened(saved.description)}, than {game.description}: their "
             "infostates or payoffs differ. Pass the game it was saved for as game="
         )
-    solver = solver_type(
-        game,
-        alternating=options["alternating"],
-        averaging=Averaging(**options["averaging"]),
-        local_rule=local_rule(options),
-        reduce=options["reduced"],
-        exact_ties=options["exact_ties"],
-        threads=threads,
-    )
-    solver.self_play.load_state_dict(_read_arrays(path, solver.self_play.state_dict()))
-    return solver
+    return game
 
 
-def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The options in a checkpoint whose checksums are right.
+def load_state(saved: Checkpoint, session: Session) -> None:
+    """Gives the arrays of a checkpoint to a session like the one that was saved.
 
     Raises:
       OSError: the file cannot be read.
+      ValueError: it is damaged.
+    """
+    session.load_state_dict(_read_arrays(saved.path, session.state_dict()))
+
+
+def read(path: str | os.PathLike[str]) -> Checkpoint:
+    """What a checkpoint says about its session, if its checksums are right.
+
+    Raises:
+      OSError: the file cannot be read.
+      TypeError: `path` is no path.
       ValueError: it is not a checkpoint, or of another format.
     """
     with _open(path) as archive:
@@ -206,29 +284,31 @@ def read_options(path: str | os.PathLike[str]) -> dict[str, Any]:
             raise DamagedError("no format")
         if version == FORMAT:
             _check_options(options)
-            if not _ARRAYS <= archive.names - {"options"} <= _ARRAYS | _ARRAYS_OF_SOME:
+            if not {*_ARRAYS, _ROWS} <= archive.names:
                 raise DamagedError(f"arrays {sorted(archive.names)}")
             if math.prod(archive.header("iteration").shape) > _MOST_PLAYERS:
                 raise DamagedError("iterations of too many players")
             archive.check_sums()
     if version != FORMAT:
         raise ValueError(f"{path} has checkpoint format {version}, this version reads format {FORMAT}")
-    return options
+    read_as = {"averaging": Averaging(**options["averaging"]), "described_rule": options["rule"]}
+    names = {field.name for field in dataclasses.fields(Checkpoint)} - {"path", *read_as}
+    return Checkpoint(path=path, **read_as, **{name: options[name] for name in names})
 
 
 def read_curve(path: str | os.PathLike[str]) -> Curve:
     """The rows and seconds in a checkpoint; there are none in one that `Solver.save` wrote.
 
     Raises:
-      OSError, ValueError: as for `read_options`.
+      OSError, ValueError: as for `read`.
     """
-    options = read_options(path)
+    saved = read(path)
     with _open(path) as archive:
         iteration = int(archive.array("iteration", np.int64, (None,)).max())
-        if archive.header("rows").shape[0] > iteration:
+        if archive.header(_ROWS).shape[0] > iteration:
             raise DamagedError("more rows than iterations")
-        rows = archive.array("rows", np.float64, (None, Curve.num_columns))
-        curve = Curve.from_array(rows, options["seconds"], options["last_iterate"])
+        rows = archive.array(_ROWS, np.float64, (None, Curve.num_columns))
+        curve = Curve.from_array(rows, saved.seconds, saved.last_iterate)
         if curve.rows and curve.rows[-1].iteration > iteration:
             raise DamagedError("rows of later iterations")
     return curve
@@ -238,9 +318,11 @@ def _read_arrays(path: str | os.PathLike[str], expected: Mapping[str, np.ndarray
     """The arrays in a checkpoint, with the dtypes and shapes of those expected and numbers from which iterations can go on.
 
     Raises:
-      OSError, ValueError: as for `read_options`.
+      OSError, ValueError: as for `read`.
     """
     with _open(path) as archive:
+        if archive.names != {*expected, _ROWS, "options"}:
+            raise DamagedError(f"arrays {sorted(archive.names)}")
         arrays = archive.arrays_like(expected)
         iteration = arrays["iteration"]
         if not 0 <= iteration.min() == iteration.max() < _MOST_ITERATIONS:
@@ -259,17 +341,12 @@ def _open(path: str | os.PathLike[str]) -> Iterator[Archive]:
         with open_archive(path) as archive:
             yield archive
     except DamagedError as error:
-        raise ValueError(_not_a_checkpoint(path, error)) from error
+        raise damaged(path, error) from error
 
 
-def _not_a_checkpoint(path: str | os.PathLike[str], reason: object) -> str:
-    return f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({reason})"
-
-
-def local_rule(options: dict[str, Any]) -> DiscountSchedule:
-    """The rule that the options of a checkpoint tell of."""
-    parameters = dict(options["local_rule"])
-    return _RULES[parameters.pop("kind")](**parameters)
+def damaged(path: str | os.PathLike[str], reason: object) -> ValueError:
+    """The error for a file that `save` would not have written."""
+    return ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({reason})")
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -279,29 +356,31 @@ def _check_options(options: dict[str, Any]) -> None:
     for name, kind in _OPTIONS.items():
         if type(options[name]) is not kind:
             raise DamagedError(f"{name} is {options[name]!r}")
-    rule = local_rule(options)
     if dataclasses.asdict(Averaging(**options["averaging"])) != options["averaging"]:
         raise DamagedError(f"averaging is {options['averaging']!r}")
-    if _described(rule) != options["local_rule"]:
-        raise DamagedError(f"local_rule is {options['local_rule']!r}")
+    _check_rule(options["rule"])
     if not 1 <= options["num_histories"] <= MOST_HISTORIES:
         raise DamagedError(f"num_histories is {options['num_histories']}")
-    if not all(options[name].isprintable() for name in ("solver", "algorithm", "game", "description", "fingerprint")):
+    if not all(options[name].isprintable() for name in _TEXTS):
         raise DamagedError("names with characters that cannot be printed")
 
 
-def _discounts(rule: CompiledRule) -> DiscountSchedule:
-    assert isinstance(rule, RegretMatchingRule)
-    return rule.discounts
+def _check_rule(described: dict[str, Any]) -> None:
+    """Raises some exception if `describe_rule` cannot have given this."""
+    kind = described.get("kind")
+    if not isinstance(kind, str) or (kind not in _DISCOUNTS and ":" not in kind):
+        raise DamagedError(f"rule is {described!r}")
+    if kind in _DISCOUNTS and describe_rule(_made(described)) != described:
+        raise DamagedError(f"rule is {described!r}")
+    for name, value in described.items():
+        if not isinstance(value, bool | int | float | str) or not f"{name}{value}".isprintable():
+            raise DamagedError(f"rule is {described!r}")
 
 
-def _described(rule: DiscountSchedule) -> dict[str, Any]:
-    return {"kind": type(rule).__name__, **vars(rule)}
-
-
-def _game_of(path: str | os.PathLike[str], options: Mapping[str, Any], max_histories: int | None) -> SequenceFormGame:
+def _game_by_string(saved: Checkpoint, max_histories: int | None) -> SequenceFormGame:
     """The game of the saved string, compiled, unless it is larger than the saved one."""
-    game, saved_histories = _load_game(path, options["game"]), options["num_histories"]
+    path, saved_histories = saved.path, saved.num_histories
+    game = _load_game(path, saved.game)
     WalkLimits.starting_now(max_histories).check_count(game, saved_histories)
     try:
         return compile_game(game, max_histories=saved_histories)

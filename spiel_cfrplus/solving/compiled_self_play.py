@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -19,6 +19,17 @@ from spiel_cfrplus.kernels.layouts import PayoffArrays, TreeplexArrays
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, compile_errors_name, start_state
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.partition import Partition, partition_game
+from spiel_cfrplus.solving.session import (
+    ALONE,
+    NO_ACCOUNT,
+    NOT_ABOUT_CFR_BR,
+    STATEMENTS,
+    TOGETHER_ONLY,
+    Feature,
+    OptionalFeatures,
+    SessionOptions,
+    Tables,
+)
 from spiel_cfrplus.solving.symmetry import Reduction
 from spiel_cfrplus.solving.threads import Barrier, run_together
 
@@ -28,6 +39,15 @@ _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
 # Fewer steps, about two milliseconds of work, are not worth a team of threads, which takes some tenths of one to make.
 _LEAST_WORK_OF_TEAM = 2_000_000
+
+
+# What depends on what an update does.
+_OF_THE_UPDATE = (Feature.CHECKPOINT, Feature.WARM_START, *STATEMENTS)
+# What a session has that is no attribute of a subclass.
+_ATTRIBUTES = (
+    *("game", "rule", "averaging", "alternating", "exact_ties", "reduction", "threads", "records_utilities", "partition"),
+    *("state", "memory", "_played", "_treeplexes", "_payoffs", "_functions", "_parameters"),
+)
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
@@ -48,7 +68,7 @@ def work_of_iteration(played: SequenceFormGame | Reduction) -> int:
     return len(played.payoff_arrays.entry_utility) + 10 * played.num_sequences
 
 
-class CompiledSelfPlay:
+class CompiledSelfPlay(OptionalFeatures):
     """Self-play of players who all learn by one compiled rule.
 
     With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.tie_tolerance` are zero, so that exact ties
@@ -63,6 +83,8 @@ class CompiledSelfPlay:
       partition: how that is divided among threads, or None.
       state, memory: everything that iterations change, over the sequences of the partition or of the reduction if there is one.
     """
+
+    refusals: ClassVar[Mapping[Feature, str]] = {}
 
     def __init__(
         self,
@@ -227,6 +249,37 @@ class CompiledSelfPlay:
         how = (self.rule, self.averaging, self.alternating, self.exact_ties)
         return type(self)(self.game, *how, threads=self.threads, records_utilities=self.records_utilities)
 
+    def refusal(self, feature: Feature) -> str:
+        """See `Session.refusal`. A user's subclass may have an update of its own, of which nothing is known."""
+        if feature in _OF_THE_UPDATE and type(self) not in (CompiledSelfPlay, CompiledBestResponsePlay):
+            return f"a {type(self).__name__} may have an update of its own"
+        if reason := self.refusals.get(feature, ""):
+            return reason
+        if feature in STATEMENTS:
+            return self.rule.statement_refusal(feature.value, self.iteration)
+        if feature is Feature.WARM_START:
+            return self._warm_start_refusal()
+        if feature in (Feature.REGRETS, Feature.CCE) and not self.records_utilities:
+            return NO_ACCOUNT
+        if feature is Feature.CCE and (self.iteration == 0 or self.alternating):
+            return TOGETHER_ONLY
+        return ""
+
+    def _warm_start_refusal(self) -> str:
+        if not self.rule.matches_regrets:
+            return f"the memory that leads to a policy is known for regret matching only, not for {self.rule.name}"
+        if self.records_utilities:
+            return "what the players would have earned does not follow from a policy"
+        return ""
+
+    def tables(self) -> Tables:
+        """See `Session.tables`."""
+        return Tables(self.current_policy(), self.cumulative_regrets(), self.tie_tolerance())
+
+    def options(self) -> SessionOptions:
+        """See `Session.options`."""
+        return SessionOptions(self.rule, self.averaging, self.alternating, self.exact_ties, self.reduction is not None)
+
     def __reduce__(self) -> tuple[Any, ...]:
         how = (
             self.rule,
@@ -237,7 +290,8 @@ class CompiledSelfPlay:
             self.threads,
             self.records_utilities,
         )
-        return _resume, (type(self), (self.game, *how), self.state_dict())
+        own = {name: value for name, value in vars(self).items() if name not in _ATTRIBUTES}
+        return _resume, (type(self), (self.game, *how), self.state_dict(), own)
 
     def current_policy(self) -> np.ndarray:
         """The current behavioral policies of all players, float64 (S,)."""
@@ -274,15 +328,10 @@ class CompiledSelfPlay:
           ValueError: without.
         """
         if self.state.cumulative_utility is None or self.state.cumulative_value is None:
-            raise ValueError("the utilities were not recorded")
+            raise ValueError(NO_ACCOUNT)
         pairs = zip(self.game.treeplexes, self.game.player_slices, strict=True)
         best = [treeplex.best_value(self.state.cumulative_utility[own]) for treeplex, own in pairs]
         return np.array(best) - self.state.cumulative_value
-
-    @property
-    def plays_together(self) -> bool:
-        """Whether there have been iterations in which the utilities of all players were those of one strategy profile."""
-        return self.records_utilities and self.iteration > 0 and not self.alternating
 
     def cce_gap(self) -> float:
         """See `SelfPlay.cce_gap`.
@@ -290,14 +339,19 @@ class CompiledSelfPlay:
         Raises:
           ValueError: no iterations yet, or alternating updates, or the utilities were not recorded.
         """
-        if not self.plays_together:
-            raise ValueError("the empirical distribution of play needs iterations with simultaneous updates")
+        if reason := self.refusal(Feature.CCE):
+            raise ValueError(reason)
         return max(0.0, float(self.regrets().max()) / self.iteration)
 
 
 class CompiledBestResponsePlay(CompiledSelfPlay):
-    """Both players learn against best responses to their own strategies: CFR-BR, see `best_response_play`; updates do not
-    meet."""
+    """Both players learn against best responses to their own strategies: CFR-BR, see `best_response_play`."""
+
+    refusals: ClassVar[Mapping[Feature, str]] = {
+        **dict.fromkeys((Feature.REGRETS, Feature.CCE, Feature.REDUCTION, Feature.THREADS), ALONE),
+        **dict.fromkeys((Feature.THEORY, *STATEMENTS), NOT_ABOUT_CFR_BR),
+        Feature.WARM_START: "how large the regrets must be is known for self-play only",
+    }
 
     def _play(self, steps: self_play.Steps) -> None:
         size = int(self._treeplexes.sequence_start[-1])
@@ -314,7 +368,12 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
         )
 
 
-def _resume(kind: type[CompiledSelfPlay], options: tuple[Any, ...], saved: Mapping[str, np.ndarray]) -> CompiledSelfPlay:
-    session = kind(*options)
+def _resume(
+    kind: type[CompiledSelfPlay], options: tuple[Any, ...], saved: Mapping[str, np.ndarray], own: dict[str, Any]
+) -> CompiledSelfPlay:
+    """A session of the same class; a subclass may have a constructor and attributes of its own."""
+    session = kind.__new__(kind)
+    CompiledSelfPlay.__init__(session, *options)
     session.load_state_dict(saved)
+    vars(session).update(own)
     return session

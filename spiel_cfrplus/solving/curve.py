@@ -21,7 +21,7 @@ class Row:
       exploitability: nash_conv / 2 in two-player constant-sum games, else None.
       value: player 0's expected utility under that policy, in game units.
       cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
-        session computes it: a `SelfPlay` with simultaneous updates; else None.
+        session knows it, see `session.Feature.CCE`; else None.
     """
 
     iteration: int

@@ -13,14 +13,25 @@ With simultaneous updates all players observe before any of them moves on. `Self
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
+from spiel_cfrplus.regret_minimizers.cfr import CFR
+from spiel_cfrplus.regret_minimizers.compiled_rules import NOT_REGRET_MATCHING
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.session import (
+    IN_PYTHON,
+    STATEMENTS,
+    TOGETHER_ONLY,
+    Feature,
+    OptionalFeatures,
+    Tables,
+)
 
 
 def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimizer) -> np.ndarray:
@@ -35,8 +46,10 @@ def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimize
     return strategy
 
 
-class SelfPlay:
+class SelfPlay(OptionalFeatures):
     """The setup for any minimizers, written out; iterations run in Python.
+
+    Lemma 2 and Theorems 5 and 6 hold if every minimizer is a `CFR`; a subclass may have an update of its own.
 
     Attributes:
       game: the compiled game.
@@ -48,6 +61,14 @@ class SelfPlay:
       cumulative_utilities: for each player the sum of the utilities observed, in sequence form.
       cumulative_value: float64 (n,), the sum over iterations of strategy . utility.
     """
+
+    refusals: ClassVar[Mapping[Feature, str]] = {
+        Feature.CHECKPOINT: IN_PYTHON,
+        Feature.WARM_START: IN_PYTHON,
+        Feature.EXACT_TIES: IN_PYTHON,
+        Feature.REDUCTION: IN_PYTHON,
+        Feature.THREADS: IN_PYTHON,
+    }
 
     def __init__(
         self,
@@ -131,10 +152,30 @@ class SelfPlay:
         pairs = zip(self.game.treeplexes, self.cumulative_utilities, strict=True)
         return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.cumulative_value
 
-    @property
-    def plays_together(self) -> bool:
-        """Whether there have been iterations in which the utilities of all players were those of one strategy profile."""
-        return self.iteration > 0 and not self.alternating
+    def refusal(self, feature: Feature) -> str:
+        """See `Session.refusal`."""
+        if feature is Feature.CCE and (self.iteration == 0 or self.alternating):
+            return TOGETHER_ONLY
+        if feature in STATEMENTS:
+            return next(filter(None, (self._statement_refusal(feature, each) for each in self.minimizers)), "")
+        return self.refusals.get(feature, "")
+
+    def _statement_refusal(self, feature: Feature, minimizer: RegretMinimizer) -> str:
+        """Only of `CFR` itself the update is known."""
+        if type(minimizer) is not CFR:
+            return NOT_REGRET_MATCHING
+        return minimizer.rule.statement_refusal(feature.value, self.iteration)
+
+    def tables(self) -> Tables:
+        """See `Session.tables`; the policies and regrets of minimizers that are CFR are their own."""
+        policy = self.current_policy()
+        tables = Tables(policy, np.zeros_like(policy), np.zeros_like(policy))
+        for minimizer, own in zip(self.minimizers, self.game.player_slices, strict=True):
+            if isinstance(minimizer, CFR):
+                tables.policy[own] = minimizer.current_policy()
+                tables.cumulative_regrets[own] = minimizer.cumulative_regrets
+                tables.tie_tolerance[own] = minimizer.tie_tolerance
+        return tables
 
     def cce_gap(self) -> float:
         """How far the empirical distribution of play is from a coarse correlated equilibrium, in game units.
@@ -146,8 +187,8 @@ class SelfPlay:
         Raises:
           ValueError: no iterations yet, or alternating updates, in which utilities are not those of strategies played together.
         """
-        if not self.plays_together:
-            raise ValueError("the empirical distribution of play needs iterations with simultaneous updates")
+        if reason := self.refusal(Feature.CCE):
+            raise ValueError(reason)
         return max(0.0, float(self.regrets().max()) / self.iteration)
 
     def current_policy(self) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The named solvers. Each is a declaration: a local rule, an average, and who they are due to.
+"""Solvers: an algorithm, a game, and the policies that come of them.
 
 >>> import pyspiel
 >>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
@@ -8,14 +8,17 @@ True
 >>> policy = solver.average_policy()  # an open_spiel.python.policy.TabularPolicy
 >>> policy.action_probability_array.shape
 (12, 2)
+>>> make_solver("pcfr+", solver.game, prediction_weight=1 / 3)
+PredictiveCFRPlusSolver: pcfr+ for kuhn_poker(), 0 iterations
 """
 
 from __future__ import annotations
 
 import copy
-import math
+import inspect
 import os
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyspiel
@@ -23,67 +26,202 @@ import pyspiel
 from spiel_cfrplus._utils.calls import name_constructor_after
 from spiel_cfrplus._utils.validation import at_most_cores, checked_count
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.game.walk_limits import memory_errors_name
 from spiel_cfrplus.policies.evaluation import Evaluation, evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.policies.reading import read_policy
-from spiel_cfrplus.regret_minimizers.cfr import CFR
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
-from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
-from spiel_cfrplus.regret_minimizers.regret_matching import (
-    DiscountedRegretMatching,
-    DiscountSchedule,
-    RegretMatching,
-    RegretMatchingPlus,
-    as_local_rule,
-)
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
+from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule
 from spiel_cfrplus.solving import checkpoint
+from spiel_cfrplus.solving.algorithms import ALGORITHMS, PYTHON, Algorithm, Play, algorithm_of
 from spiel_cfrplus.solving.averaging import Averaging
-from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay, work_of_iteration
+from spiel_cfrplus.solving.compiled_self_play import work_of_iteration
+from spiel_cfrplus.solving.curve import NO_ROWS, Curve
 from spiel_cfrplus.solving.partition import Partition
 from spiel_cfrplus.solving.self_play import SelfPlay
+from spiel_cfrplus.solving.session import STATEMENTS, Feature, Session
 from spiel_cfrplus.solving.symmetry import Reduction, reduce_game
-from spiel_cfrplus.solving.warm_start import warm_start_state
+from spiel_cfrplus.solving.warm_start import warm_started
 
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
-# With fewer steps in an iteration (see `work_of_iteration`) the removal of forced moves saves no time that matters.
+# Below this work per iteration (see `work_of_iteration`) the removal of forced moves saves no time that matters.
 _LEAST_WORK = 5_000
 # Their averaging weights are summed one by one, which takes some ten seconds for so many.
 _MOST_ITERATIONS_OF_WARM_START = 10**9
+# What `load` gives to a solver with its game.
+_OPTIONS_OF_LOAD = ("alternating", "averaging", "rule", "reduce", "exact_ties", "threads")
 
 
 class Solver:
-    """Self-play of regret minimizers on a compiled game, and the policies that come of it.
+    """An algorithm in a game: CFR+, unless a subclass or `make_solver` says otherwise.
 
     In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the
-    same iterations run and NashConv is reported, but it need not go to zero: what is promised there is that each player's
-    average regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
+    same iterations run and NashConv is reported, but it need not go to zero. What is proved there is that each player's average
+    regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
 
     Policies that a solver returns are snapshots: later iterations do not change them. Every infostate is covered from the
     start; where a player has never come, its average policy is uniform.
 
     One solver is for one thread; solvers in several threads may share a compiled game, and iterate at the same time.
 
+    >>> import pyspiel
+    >>> class MySolver(Solver):
+    ...     algorithm = ALGORITHMS["dcfr"]
+    >>> MySolver(pyspiel.load_game("kuhn_poker"))
+    MySolver: dcfr for kuhn_poker(), 0 iterations
+
     Attributes:
+      algorithm: a row of `ALGORITHMS`, or an `Algorithm` of the user; with the rule and the parameters that were given.
       game: the compiled game; give it to another solver to save the walk.
       self_play: the session that iterates: the players' regret minimizers and their memory.
-      algorithm: the name of the algorithm, as in `ALGORITHMS` or `LEARNERS`, or "cfr-br".
     """
 
-    self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay
-    algorithm: str
+    algorithm: Algorithm = ALGORITHMS["cfr+"]
+    game: SequenceFormGame
+    self_play: Session
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         name_constructor_after(cls)
 
-    def __init__(self, self_play: SelfPlay | CompiledSelfPlay | BestResponsePlay):
-        """Takes a session as it stands."""
-        self.game = self_play.game
-        self.self_play = self_play
+    def __init__(
+        self,
+        game: pyspiel.Game | SequenceFormGame,
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+        rule: CompiledRule | DiscountSchedule | None = None,
+        prediction_weight: float | None = None,
+        step_size: float | None = None,
+        reduce: bool | str = "auto",
+        exact_ties: bool = True,
+        threads: int = 1,
+        record_regrets: bool = False,
+    ):
+        """Compiles the game if it is not yet compiled; nothing is played.
+
+        Args:
+          game: a game, or what `compile_game` made of one, which takes limits of time and size.
+          alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
+            update at once.
+          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
+          rule: another one than the algorithm's: discounts with other exponents, such as `DiscountedRegretMatching(1.2, 0.5)`,
+            which keep the algorithm's prediction weight, or a rule made by `local_rule`.
+          prediction_weight: another weight, from 0 to 1, of the prediction that the last values come again.
+          step_size: of algorithms that take steps; by default steps are tuned to the game as it is played.
+          reduce: whether to iterate on the game without its symmetries and forced moves, which plays the same; see
+            docs/reduction.md. "auto" does so in every game with symmetric infostates, or symmetric actions of an infostate,
+            whatever its size, because rounding errors break such symmetries on the whole game; and in a game that has forced
+            moves only, if an iteration has 5,000 steps or more and the removal saves a tenth of them.
+          exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
+            Numerics. It takes a few hundredths of the time.
+          threads: how many threads iterate on the game together, see `partition`; at most the number of cores. Results are the
+            same doubles. They pay where an iteration takes a tenth of a millisecond or more. A call that has less than some two
+            milliseconds of work, such as a single step of a small game, is done by one thread. A forked process may use
+            threads whatever its parent did.
+          record_regrets: whether utilities are summed, so that the session has `regrets()` and `cce_gap()`; iterations are then
+            on the whole game, by one thread.
+
+        Raises:
+          TypeError: an option of another type, or one that this algorithm does not take.
+          ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer from 1 to the number of cores; a
+            parameter is out of its range; an unknown convention; or a game that cannot be compiled, see `compile_game`.
+          MemoryError: memory ran out.
+        """
+        algorithm = self.algorithm
+        averaging = checked_averaging(averaging, algorithm.averaging_power)
+        alternating = _checked_bool(alternating, "alternating")
+        exact_ties = _checked_bool(exact_ties, "exact_ties")
+        record_regrets = _checked_bool(record_regrets, "record_regrets")
+        algorithm = algorithm if rule is None else algorithm.with_rule(rule)
+        parameters = {"prediction_weight": prediction_weight, "step_size": step_size}
+        algorithm = algorithm.with_parameters(**{name: value for name, value in parameters.items() if value is not None})
+        threads = at_most_cores(threads, "threads")
+        reduce = _checked_reduce(reduce)
+        asked = {
+            "alternating": not alternating,
+            "reduce": reduce is True,
+            "exact_ties": not exact_ties,
+            "threads": threads > 1,
+            "record_regrets": record_regrets,
+        }
+        algorithm.check_options(*(name for name, is_asked in asked.items() if is_asked))
+        if record_regrets and (reduce is True or threads > 1):
+            raise ValueError("record_regrets is for the whole game and one thread, not for reduce=True or several threads")
+        game = compile_game(game)
+        with memory_errors_name(
+            lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
+        ):
+            reduction = None if record_regrets else _reduction(game, algorithm, reduce)
+            session = algorithm.start(
+                game, Play(averaging, alternating, reduction, exact_ties, threads, records_utilities=record_regrets)
+            )
+        self.algorithm, self.game, self.self_play = algorithm, game, session
+
+    @classmethod
+    def of_minimizers(
+        cls,
+        game: pyspiel.Game | SequenceFormGame,
+        minimizer: Callable[[Treeplex], RegretMinimizer],
+        *,
+        alternating: bool = True,
+        averaging: str | Averaging = "paper",
+    ) -> Self:
+        """Self-play of Python objects with two methods, see `RegretMinimizer`; iterations run in Python.
+
+        >>> import pyspiel
+        >>> from spiel_cfrplus.regret_minimizers import CFR
+        >>> Solver.of_minimizers(pyspiel.load_game("kuhn_poker"), CFR)
+        Solver: CFR for kuhn_poker(), 0 iterations
+
+        Args:
+          game: a game, or what `compile_game` made of one.
+          minimizer: makes a minimizer for a player's treeplex: a class, any function.
+          alternating: as for other solvers.
+          averaging: a convention, "paper" or "openspiel", with uniform weights; or an `Averaging`.
+
+        Raises:
+          TypeError: `minimizer` is no function, or an option of another type.
+          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
+        """
+        if not callable(minimizer):
+            raise TypeError(f"expected a function that makes a minimizer for a treeplex, such as CFR, got {minimizer!r}")
+        averaging = checked_averaging(averaging, 0.0)
+        alternating = _checked_bool(alternating, "alternating")
+        game = compile_game(game)
+        session = SelfPlay(game, [minimizer(treeplex) for treeplex in game.treeplexes], averaging, alternating)
+        return cls.of_session(session, getattr(minimizer, "__name__", str(minimizer)))
+
+    @classmethod
+    def of_session(cls, session: Session, name: str) -> Self:
+        """A solver around a session as it stands, whatever made it."""
+        solver = cls.__new__(cls)
+        solver.algorithm = Algorithm(name, None, 0.0, engine=PYTHON)
+        solver.game, solver.self_play = session.game, session
+        return solver
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.algorithm} for {self.game.tree.game}, {self.iteration} iterations"
+
+    @property
+    def reduction(self) -> Reduction | None:
+        """What is iterated on instead of the whole game, if anything is."""
+        return self.self_play.reduction
+
+    @property
+    def partition(self) -> Partition | None:
+        """How the work is divided among threads, if there are several."""
+        return self.self_play.partition
+
+    def refusal(self, feature: Feature) -> str:
+        """Why the solver, as it stands, cannot do this; empty if it can. See `Session.refusal`."""
+        if feature in (Feature.THEORY, *STATEMENTS) and type(self).run is not Solver.run:
+            return f"a {type(self).__name__} has a run of its own, of which nothing is known"
+        return self.self_play.refusal(feature)
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)
@@ -141,34 +279,54 @@ class Solver:
         """Goes on from `policy` as if everybody had played it for `weight` iterations; before the first iteration.
 
         Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
-        averages are too, where their player comes. What it takes to learn something else is told in the module `warm_start`.
-        A weight of 0 changes nothing. Iterations are on the whole game from now on, for nobody knows that `policy` respects
-        its symmetries.
+        averages are too, where their player comes. The module `warm_start` says how large the regrets are.
+        A weight of 0 changes nothing. Iterations are on the whole game from then on, because `policy` may not respect the
+        symmetries of the game.
 
         Args:
-          policy: anything that `policy_reading.read_policy` understands.
+          policy: anything that `read_policy` understands.
           weight: a number of iterations, at most 10**9.
 
         Raises:
-          TypeError: `weight` is not an integer, or `policy` is no policy; or the minimizers are Python objects, of which nobody
-            knows what they would have learned.
+          TypeError: `weight` is not an integer, or `policy` is no policy; or the session refuses, see `Feature.WARM_START`.
           ValueError: `weight` is negative or too large, iterations have been done, or see `read_policy` and
             `warm_start.warm_start_state`; nothing is changed.
         """
         weight = checked_count(weight, "iterations of a warm start", most=_MOST_ITERATIONS_OF_WARM_START)
         profile = read_policy(self.game, policy)
-        if not isinstance(self.self_play, CompiledSelfPlay):
-            raise TypeError(f"cannot warm-start {self.algorithm}, only solvers that are compiled as a whole")
+        if reason := self.refusal(Feature.WARM_START):
+            raise TypeError(f"cannot warm-start {self.algorithm}: {reason}")
         if self.iteration > 0:
             raise ValueError(f"{self.iteration} iterations have been done; a warm start is for a new solver")
         if weight > 0:
-            session = self.self_play.on_the_whole_game()
-            session.load_state_dict(warm_start_state(session, profile, weight))
-            self.self_play = session
+            self.self_play = warm_started(self.self_play, profile, weight)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Saves tables and options for `load`; see `checkpoint.save`. Pickling works too, where the game can be pickled."""
-        checkpoint.save(self, path)
+    def save(self, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -> None:
+        """Saves the session for `load`; see `checkpoint`. Pickling works too, where the game can be pickled.
+
+        Args:
+          path: the file; it holds either what it held before or the whole new checkpoint, whatever happens.
+          curve: the rows of the run, see `CheckpointedRun`; none by default.
+
+        Raises:
+          OSError: the file cannot be written.
+          TypeError: `path` is no path, or see `check_can_save`.
+        """
+        self.check_can_save()
+        checkpoint.save(self.self_play, path, algorithm=self.algorithm.name, solver=type(self).__name__, curve=curve)
+
+    def check_can_save(self) -> None:
+        """Refuses solvers that `load` could not restore.
+
+        Raises:
+          TypeError: see `checkpoint.check_can_save`; or `load` could not call the constructor.
+        """
+        try:
+            checkpoint.check_can_save(self.self_play)
+        except TypeError as error:
+            remedy = "pickle this one instead" if self.game.tree.can_be_pickled else "nor can its game be pickled"
+            raise TypeError(f"cannot save {self.algorithm}: {error}; {remedy}") from error
+        check_constructor(type(self))
 
     @classmethod
     def load(
@@ -176,297 +334,157 @@ class Solver:
         path: str | os.PathLike[str],
         game: pyspiel.Game | SequenceFormGame | None = None,
         *,
+        rule: CompiledRule | DiscountSchedule | Algorithm | None = None,
         threads: int = 1,
         max_histories: int | None = None,
     ) -> Self:
         """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
 
-        Args, errors: see `checkpoint.load`.
+        Args:
+          path: what `save` wrote.
+          game, max_histories: see `checkpoint.game_of`.
+          rule: the rule of the saved solver, if it is not of this package; or its `Algorithm`.
+          threads: as for a new solver; a checkpoint does not know how many there were.
 
         Raises:
-          TypeError: `save` does not save solvers of this class.
+          OSError: the file cannot be read.
+          TypeError: `path` is no path, or `save` does not save solvers of this class.
+          ValueError: it is not a checkpoint, or of another algorithm, rule or game; see `checkpoint.game_of`; or `threads` is
+            not an integer from 1 to the number of cores.
         """
-        mine = {name: solver_type for name, solver_type in ALGORITHMS.items() if issubclass(solver_type, cls)}
-        if issubclass(cls, CompiledSolver):
-            mine = mine or {cls.algorithm: cls}  # a user's own
-        elif not mine:
-            raise TypeError(f"cannot load a {cls.__name__}, only solvers that are compiled as a whole; unpickle it instead")
-        solver = checkpoint.load(path, mine, game, at_most_cores(threads, "threads"), max_histories)
-        assert isinstance(solver, cls)
+        if reason := cls.algorithm.refusal(Feature.CHECKPOINT):
+            raise TypeError(f"cannot load a {cls.__name__}: {reason}; unpickle it instead")
+        threads = at_most_cores(threads, "threads")
+        saved = checkpoint.read(path)
+        algorithm = _algorithm_of_checkpoint(saved, rule)
+        solver_type = cls._type_of_checkpoint(saved)
+        check_constructor(solver_type)
+        compiled = checkpoint.game_of(saved, game, max_histories)
+        options = {
+            "alternating": saved.alternating,
+            "averaging": saved.averaging,
+            "rule": algorithm.rule,
+            "reduce": saved.reduced,
+            "exact_ties": saved.exact_ties,
+            "threads": threads,
+        }
+        taken = {name: value for name, value in options.items() if not algorithm.option_refusal(name)}
+        solver = solver_type.__new__(solver_type)
+        solver.algorithm = algorithm
+        solver_type.__init__(solver, compiled, **taken)
+        checkpoint.load_state(saved, solver.self_play)
         return solver
 
-
-class CompiledSolver(Solver):
-    """CFR with one local rule of the regret-matching family everywhere; all iterations of a `run` happen in compiled code.
-
-    A named solver is a declaration:
-
-    Attributes:
-      algorithm: its name.
-      local_rule: what happens to regrets.
-      averaging_power: the average has weights t ** power.
-      prediction_weight: True if the last counterfactual values are predicted to come again, or a weight of that prediction.
-    """
-
-    self_play: CompiledSelfPlay
-    local_rule: ClassVar[DiscountSchedule]
-    averaging_power: ClassVar[float]
-    prediction_weight: ClassVar[float] = False
-
-    def __init__(
-        self,
-        game: pyspiel.Game | SequenceFormGame,
-        *,
-        alternating: bool = True,
-        averaging: str | Averaging = "paper",
-        local_rule: LocalRule | DiscountSchedule | None = None,
-        reduce: bool | str = "auto",
-        exact_ties: bool = True,
-        threads: int = 1,
-    ):
-        """Compiles the game if it is not yet compiled; nothing is played.
-
-        Args:
-          game: a game, or what `compile_game` made of one, which takes limits of time and size.
-          alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
-            update at once.
-          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
-          local_rule: another one than the algorithm's, such as discounts with other exponents.
-          reduce: whether to iterate on the game without its symmetries and forced moves, which plays the same; see
-            `reduction`. "auto" does so in every game with symmetric infostates, or symmetric actions of an infostate, whatever
-            its size, because rounding errors break such symmetries on the whole game; and in a game that has forced moves
-            only, if an iteration has 5,000 steps or more and the removal saves a tenth of them.
-          exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
-            Numerics. It takes a few hundredths of the time.
-          threads: how many threads iterate on the game together, see `partition`; at most the number of cores. Results are the
-            same doubles. They pay where an iteration takes a tenth of a millisecond or more. A call that has less than some two
-            milliseconds of work, such as a single step of a small game, is done by one thread. A forked process may use
-            threads whatever its parent did.
+    @classmethod
+    def _type_of_checkpoint(cls, saved: checkpoint.Checkpoint) -> type[Self]:
+        """The class of a saved solver, which is `cls` or, for `Solver`, the one of the saved algorithm.
 
         Raises:
-          TypeError: `averaging` is neither, `alternating` or `exact_ties` is no bool, or `local_rule` is none.
-          ValueError: `reduce` is neither True, False nor "auto"; `threads` is not an integer from 1 to the number of cores.
-          ValueError: unknown convention, or a game that cannot be compiled; see `compile_game`.
-          MemoryError: memory ran out.
+          ValueError: it was another class.
         """
-        averaging, alternating = checked_options(averaging, self.averaging_power, alternating)
-        if not isinstance(exact_ties, bool | np.bool_):
-            raise TypeError(f"exact_ties must be True or False, got {exact_ties!r}")
-        rule = self.local_rule if local_rule is None else local_rule
-        rule = as_local_rule(rule, None if isinstance(rule, LocalRule) else self.prediction_weight)
-        threads = at_most_cores(threads, "threads")
-        game = compile_game(game)
-        with memory_errors_name(
-            lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
+        expected: Any = _NAMED.get(saved.algorithm, Solver) if cls is Solver else cls
+        own = expected is Solver or expected.algorithm.name == saved.algorithm
+        if saved.solver == expected.__name__ and own:
+            return expected
+        if saved.solver in {expected.__name__, *(solver.__name__ for solver in _NAMED.values())} and (
+            cls is Solver or saved.solver == expected.__name__
         ):
-            session = CompiledSelfPlay(
-                game, rule, averaging, alternating, bool(exact_ties), checked_reduction(game, rule, reduce), threads
-            )
-        super().__init__(session)
-
-    @property
-    def reduction(self) -> Reduction | None:
-        """What is iterated on instead of the whole game, if anything is."""
-        return self.self_play.reduction
-
-    @property
-    def partition(self) -> Partition | None:
-        """How the work is divided among threads, if there are several."""
-        return self.self_play.partition
+            raise checkpoint.damaged(saved.path, f"a {saved.solver} of the algorithm {saved.algorithm!r}")
+        raise ValueError(f"{saved.path} was saved by a {saved.solver}, expected a {expected.__name__}")
 
 
-class CFRSolver(CompiledSolver):
+class CFRSolver(Solver):
     """Counterfactual regret minimization: regret matching, uniform average.
 
     Zinkevich, Johanson, Bowling, Piccione 2007; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
     """
 
-    algorithm = "cfr"
-    local_rule = RegretMatching()
-    averaging_power = 0.0
+    algorithm = ALGORITHMS["cfr"]
 
 
-class CFRPlusSolver(CompiledSolver):
+class CFRPlusSolver(Solver):
     """CFR+: regret matching+, average with weight i on the i-th strategy.
 
     Tammelin 2014; as stated in Burch, Moravcik, Schmid 2019, section 2, with alternating updates.
     """
 
-    algorithm = "cfr+"
-    local_rule = RegretMatchingPlus()
-    averaging_power = 1.0
+    algorithm = ALGORITHMS["cfr+"]
 
 
-class LinearCFRSolver(CompiledSolver):
+class LinearCFRSolver(Solver):
     """Linear CFR: iteration t weighs t, in the regrets and in the average.
 
     Brown, Sandholm 2019 ("Solving imperfect-information games via discounted regret minimization"), section 4: discounted CFR
     with alpha = beta = gamma = 1.
     """
 
-    algorithm = "lcfr"
-    local_rule = DiscountedRegretMatching(1.0, 1.0)
-    averaging_power = 1.0
+    algorithm = ALGORITHMS["lcfr"]
 
 
-class DiscountedCFRSolver(CompiledSolver):
+class DiscountedCFRSolver(Solver):
     """Discounted CFR: after iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones with beta.
 
     Brown, Sandholm 2019, section 4, with their recommendation alpha = 3/2, beta = 0, gamma = 2 (which halves negative regrets);
-    for others pass `local_rule=DiscountedRegretMatching(alpha, beta), averaging=Averaging(gamma)`. Multiplying the average by
+    for others pass `rule=DiscountedRegretMatching(alpha, beta), averaging=Averaging(gamma)`. Multiplying the average by
     (t / (t + 1))^gamma at every iteration, as they do, is the same as weighting iteration t with t^gamma.
     """
 
-    algorithm = "dcfr"
-    local_rule = DiscountedRegretMatching(1.5, 0.0)
-    averaging_power = 2.0
+    algorithm = ALGORITHMS["dcfr"]
 
 
-class DiscountedCFRPlusSolver(CompiledSolver):
+class DiscountedCFRPlusSolver(Solver):
     """DCFR+: discounted regrets that do not become negative.
 
     Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024 ("Minimizing weighted counterfactual regret with optimistic online mirror descent"):
     alpha = 3/2, gamma = 4.
     """
 
-    algorithm = "dcfr+"
-    local_rule = DiscountedRegretMatching(1.5, -math.inf)
-    averaging_power = 4.0
+    algorithm = ALGORITHMS["dcfr+"]
 
 
-class PredictiveCFRSolver(CompiledSolver):
+class PredictiveCFRSolver(Solver):
     """Predictive CFR: regret matching as if the last counterfactual values came again; quadratic average.
 
     Farina, Kroer, Sandholm 2021 ("Faster game solving via predictive Blackwell approachability"), Algorithm 1. The weights of
     the average are those of PCFR+.
     """
 
-    algorithm = "pcfr"
-    local_rule = RegretMatching()
-    averaging_power = 2.0
-    prediction_weight = 1.0
+    algorithm = ALGORITHMS["pcfr"]
 
 
-class PredictiveCFRPlusSolver(CompiledSolver):
+class PredictiveCFRPlusSolver(Solver):
     """PCFR+: regret matching+ as if the last counterfactual values came again; quadratic average.
 
-    Farina, Kroer, Sandholm 2021, Algorithm 2 and section 6, with alternating updates.
+    Farina, Kroer, Sandholm 2021, Algorithm 2 and section 6, with alternating updates. With `prediction_weight=1 / 3` it is
+    SAPCFR+ (Meng, Zhang, Ge, Yang, Gao 2025), also known to `make_solver` as "sapcfr+".
     """
 
-    algorithm = "pcfr+"
-    local_rule = RegretMatchingPlus()
-    averaging_power = 2.0
-    prediction_weight = 1.0
+    algorithm = ALGORITHMS["pcfr+"]
 
 
-class PredictiveDiscountedCFRPlusSolver(CompiledSolver):
+class PDCFRPlusSolver(Solver):
     """PDCFR+: PCFR+ with discounted regrets.
 
-    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024: alpha = 2.3, gamma = 5.
+    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024: alpha = 2.3, gamma = 5. `make_solver` knows it with a third of the prediction as
+    "sapdcfr+".
     """
 
-    algorithm = "pdcfr+"
-    local_rule = DiscountedRegretMatching(2.3, -math.inf)
-    averaging_power = 5.0
-    prediction_weight = 1.0
-
-
-class SimpleAsymmetricPredictiveCFRPlusSolver(CompiledSolver):
-    """SAPCFR+: PCFR+ with a third of the predicted regrets.
-
-    Meng, Zhang, Ge, Yang, Gao 2025 ("Faster game solving via asymmetry of step sizes"), of whose two algorithms this is the one
-    without adaptation: the prediction has weight 1 / (1 + alpha), alpha = 2. The average is that of PCFR+.
-    """
-
-    algorithm = "sapcfr+"
-    local_rule = RegretMatchingPlus()
-    averaging_power = 2.0
-    prediction_weight = 1 / 3
-
-
-class SimpleAsymmetricPredictiveDiscountedCFRPlusSolver(CompiledSolver):
-    """SAPDCFR+: PDCFR+ with a third of the predicted regrets.
-
-    The weight of Meng et al. 2025, where it is put to PCFR+, in the algorithm of Xu et al. 2024; measured in docs/variants.md.
-    """
-
-    algorithm = "sapdcfr+"
-    local_rule = DiscountedRegretMatching(2.3, -math.inf)
-    averaging_power = 5.0
-    prediction_weight = 1 / 3
+    algorithm = ALGORITHMS["pdcfr+"]
 
 
 class CFRBRSolver(Solver):
-    """CFR-BR: each player learns by CFR against best responses to its own strategies; uniform average. Iterates in Python.
+    """CFR-BR: each player learns by CFR against best responses to its own strategies; uniform average.
 
     Johanson, Bard, Burch, Bowling 2012 ("Finding optimal abstract strategies in extensive-form games"); see
-    `best_response_play`. For two-player constant-sum games.
+    `best_response_play`. For two-player constant-sum games. The order of updates makes no difference, nor does the convention
+    of the average.
     """
 
-    algorithm = "cfr-br"
-    self_play: BestResponsePlay
-
-    def __init__(
-        self,
-        game: pyspiel.Game | SequenceFormGame,
-        *,
-        averaging: str | Averaging = "paper",
-        local_rule: LocalRule | DiscountSchedule | None = None,
-    ):
-        """Compiles the game if it is not yet compiled; nothing is played.
-
-        Args:
-          game: a game, or what `compile_game` made of one.
-          averaging: a convention, of which it makes no difference, for the uniform average; or an `Averaging`.
-          local_rule: regret matching by default.
-
-        Raises:
-          TypeError, ValueError: as for `CompiledSolver`, or not a two-player constant-sum game.
-        """
-        averaging, _ = checked_options(averaging, 0.0, False)
-        game = compile_game(game)
-        rule = RegretMatching() if local_rule is None else local_rule
-        pairs = zip(game.treeplexes, game.player_slices, strict=True)
-        minimizers = [CFR(treeplex, rule, tie_tolerance=game.tie_tolerance[own]) for treeplex, own in pairs]
-        super().__init__(BestResponsePlay(game, minimizers, averaging))
+    algorithm = ALGORITHMS["cfr-br"]
 
 
-def checked_reduction(game: SequenceFormGame, rule: CompiledRule, reduce: bool | str) -> Reduction | None:
-    """What to iterate on instead of the whole game, if anything.
-
-    Raises:
-      ValueError: `reduce` is neither True, False nor "auto".
-    """
-    if isinstance(reduce, bool | np.bool_):
-        if reduce and not rule.merges_infostates:
-            raise ValueError(f"reduce=True is not for {rule}, which does not say what merged infostates mean to it")
-        return reduce_game(game, rule.merges_actions) if reduce else None
-    if reduce != "auto":
-        raise ValueError(f'reduce must be True, False or "auto", got {reduce!r}')
-    if not rule.merges_infostates:
-        return None
-    whole, reduction = work_of_iteration(game), reduce_game(game, rule.merges_actions)
-    saves_time = whole >= _LEAST_WORK and work_of_iteration(reduction) <= 0.9 * whole
-    return reduction if reduction.has_symmetry or saves_time else None
-
-
-def checked_options(averaging: str | Averaging, power: float, alternating: bool) -> tuple[Averaging, bool]:
-    """The options of a solver as it takes them: `averaging`, with weights t ** power if it is a convention; `alternating`.
-
-    Raises:
-      TypeError, ValueError: as for `CompiledSolver`.
-    """
-    if isinstance(averaging, str):
-        averaging = Averaging(power, averaging)
-    if not isinstance(averaging, Averaging):
-        raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
-    if not isinstance(alternating, bool | np.bool_):
-        raise TypeError(f"alternating must be True or False, got {alternating!r}")
-    return averaging, bool(alternating)
-
-
-ALGORITHMS: dict[str, type[CompiledSolver]] = {
-    solver.algorithm: solver
+_NAMED: dict[str, type[Solver]] = {
+    solver.algorithm.name: solver
     for solver in (
         CFRSolver,
         CFRPlusSolver,
@@ -475,8 +493,101 @@ ALGORITHMS: dict[str, type[CompiledSolver]] = {
         DiscountedCFRPlusSolver,
         PredictiveCFRSolver,
         PredictiveCFRPlusSolver,
-        PredictiveDiscountedCFRPlusSolver,
-        SimpleAsymmetricPredictiveCFRPlusSolver,
-        SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
+        PDCFRPlusSolver,
+        CFRBRSolver,
     )
 }
+
+
+def make_solver(algorithm: str | Algorithm | CompiledRule | DiscountSchedule, game: Any, **options: Any) -> Solver:
+    """A solver of anything that can be run.
+
+    >>> import pyspiel
+    >>> make_solver("pdcfr+", pyspiel.load_game("kuhn_poker"), prediction_weight=1 / 3)
+    PDCFRPlusSolver: pdcfr+ for kuhn_poker(), 0 iterations
+
+    Args:
+      algorithm: a name in `ALGORITHMS`; a rule, such as `local_rule` makes; "module:name" of a rule or of an `Algorithm`, whose
+        module is imported; or an `Algorithm`. Minimizers that are Python objects are for `Solver.of_minimizers`.
+      game: a game, or what `compile_game` made of one.
+      **options: see `Solver`. Weights of the average are uniform for a rule unless `averaging` says otherwise.
+
+    Returns:
+      A solver of the named class of the algorithm if there is one, such as `CFRPlusSolver`, else a `Solver`.
+
+    Raises:
+      TypeError: it is none of these, or see `Solver`.
+      ValueError: an unknown name, or see `Solver`.
+    """
+    row = algorithm_of(algorithm)
+    named = _NAMED.get(row.name, Solver)
+    solver_type = named if named.algorithm is row else Solver
+    solver = solver_type.__new__(solver_type)
+    solver.algorithm = row
+    solver_type.__init__(solver, game, **options)
+    return solver
+
+
+def _algorithm_of_checkpoint(saved: checkpoint.Checkpoint, given: Any) -> Algorithm:
+    """The algorithm of a saved solver, with its rule."""
+    if isinstance(given, Algorithm):
+        return given.with_rule(saved.rule(given.rule))
+    row = ALGORITHMS.get(saved.algorithm)
+    if given is not None:
+        given = algorithm_of(given).rule
+    rule = saved.rule(given, default=None if row is None else row.rule)
+    return Algorithm(saved.algorithm, rule) if row is None else row.with_rule(rule)
+
+
+def check_constructor(solver_type: type[Solver]) -> None:
+    """Refuses solvers whose constructor does not take what `load` gives it.
+
+    Raises:
+      TypeError: it does not.
+    """
+    try:
+        inspect.signature(solver_type).bind(None, **dict.fromkeys(_OPTIONS_OF_LOAD))
+    except TypeError as error:
+        raise TypeError(
+            f"a {solver_type.__name__} can be neither saved nor loaded: its __init__ does not take the arguments of "
+            f"Solver ({error}); pickle it instead, or let __init__ take game and **options and pass them on"
+        ) from error
+
+
+def _reduction(game: SequenceFormGame, algorithm: Algorithm, reduce: bool | str) -> Reduction | None:
+    """What to iterate on instead of the whole game, if anything."""
+    if reduce is False or algorithm.option_refusal("reduce"):
+        return None
+    reduction = reduce_game(game, algorithm.rule.merges_actions)
+    if reduce is True:
+        return reduction
+    whole = work_of_iteration(game)
+    saves_time = whole >= _LEAST_WORK and work_of_iteration(reduction) <= 0.9 * whole
+    return reduction if reduction.has_symmetry or saves_time else None
+
+
+def _checked_reduce(reduce: bool | str) -> bool | str:
+    if isinstance(reduce, bool | np.bool_):
+        return bool(reduce)
+    if not isinstance(reduce, str) or reduce != "auto":
+        raise ValueError(f'reduce must be True, False or "auto", got {reduce!r}')
+    return reduce
+
+
+def _checked_bool(value: bool, name: str) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def checked_averaging(averaging: str | Averaging, power: float) -> Averaging:
+    """`averaging`, or for a convention that one with weights t ** power.
+
+    Raises:
+      TypeError, ValueError: it is neither.
+    """
+    if isinstance(averaging, str):
+        averaging = Averaging(power, averaging)
+    if not isinstance(averaging, Averaging):
+        raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
+    return averaging

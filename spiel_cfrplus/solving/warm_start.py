@@ -50,34 +50,44 @@ from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import tree as tree_kernels
 from spiel_cfrplus.policies.profile import StrategyProfile
-from spiel_cfrplus.regret_minimizers.regret_matching import RegretMatchingRule
-from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay, blocks
+from spiel_cfrplus.solving.compiled_self_play import blocks
+from spiel_cfrplus.solving.session import Feature, Session
 
 # T of the bound on the squares of regrets that a warm start meets; measured, see above.
 _ITERATIONS_IN_REGRETS = 0.1
 _MORE_ITERATIONS_FOR_PREDICTIONS = 0.4
 
 
-def warm_start_state(session: CompiledSelfPlay, profile: StrategyProfile, weight: int) -> dict[str, np.ndarray]:
-    """What `session` would remember after `weight` iterations of `profile`, for `CompiledSelfPlay.load_state_dict`.
+def warm_started(session: Session, profile: StrategyProfile, weight: int) -> Session:
+    """A session like `session`, on the whole game, as if everybody had played `profile` for `weight` iterations.
 
     Raises:
-      TypeError: the rule is not of the regret-matching family.
+      TypeError: see `Feature.WARM_START`.
       ValueError: the averaging weights are too large to be summed.
     """
+    if reason := session.refusal(Feature.WARM_START):
+        raise TypeError(reason)
+    started = session.on_the_whole_game()
+    started.load_state_dict(warm_start_state(session, profile, weight))
+    return started
+
+
+def warm_start_state(session: Session, profile: StrategyProfile, weight: int) -> dict[str, np.ndarray]:
+    """The state of `session` after `weight` iterations of `profile`, for `load_state_dict`.
+
+    Raises:
+      ValueError: the averaging weights are too large to be summed.
+    """
+    rule = session.options().rule
     total_weight = sum(float(session.averaging.weights(iterations).sum()) for iterations in blocks(0, weight, 1))
     strategies = [profile.sequence_form(player) for player in range(session.game.num_players)]
-    if not isinstance(session.rule, RegretMatchingRule):
-        raise TypeError(
-            f"cannot warm-start {session.rule}: the memory that would lead to a policy is known for regret matching only"
-        )
-    num_iterations = _ITERATIONS_IN_REGRETS + session.rule.prediction_weight * _MORE_ITERATIONS_FOR_PREDICTIONS
+    num_iterations = _ITERATIONS_IN_REGRETS + rule.prediction_weight * _MORE_ITERATIONS_FOR_PREDICTIONS
     regrets, policy = regrets_along(profile, num_iterations), np.ones(session.game.num_sequences)
     for player in range(session.game.num_players):
         passes.match_all_regrets(session.game.treeplex_arrays, player, regrets, policy)
     return {
         "policy": policy,
-        **dict.fromkeys(session.rule.per_action, regrets),  # the predicted regrets are those that are known
+        **dict.fromkeys(rule.per_action, regrets),  # the predicted regrets are those that are known
         "cumulative_policy": total_weight * np.concatenate(strategies),
         "iteration": np.full(session.game.num_players, weight),
     }

@@ -1,0 +1,291 @@
+"""The flags of the command line, read once into one object."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+
+import numpy as np
+from absl import flags
+
+from spiel_cfrplus._utils.validation import MOST_ITERATIONS, at_most_cores
+from spiel_cfrplus.analysis import crosscheck
+from spiel_cfrplus.solving import averaging
+from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm, algorithm_of
+from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.session import Feature
+
+FLAGS = flags.FLAGS
+
+_REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
+
+flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
+flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", 1, 2**31 - 1)
+flags.DEFINE_list(
+    "algorithm",
+    "cfr+",
+    f"<{'|'.join(ALGORITHMS)}>: What to run; several, with commas, run one after another. Or module:name of an update rule.",
+)
+flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
+flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", 1, MOST_ITERATIONS)
+flags.DEFINE_integer(
+    "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", 1, MOST_ITERATIONS
+)
+flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
+flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
+flags.DEFINE_integer(
+    "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=MOST_ITERATIONS
+)
+flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
+flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
+flags.DEFINE_integer("threads", 1, "How many threads iterate on a large game side by side.", lower_bound=1)
+flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
+flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
+flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
+flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
+flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
+flags.DEFINE_float(
+    "time_limit", None, "Stop about so many seconds after the start of the walk through the game.", lower_bound=0
+)
+flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
+flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
+flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
+flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it with the rows and at the end.")
+flags.DEFINE_float("checkpoint_every", 60.0, "Save also when so many seconds have passed since the last save.", lower_bound=0)
+flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
+flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
+flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's own NashConv.")
+flags.DEFINE_boolean("crosscheck", False, "Run OpenSpiel's solver beside this one, compare, and solve nothing.")
+flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference that counts as agreement.", lower_bound=0)
+
+_NOT_WITH_CROSSCHECK = (
+    "averaging",
+    "averaging_delay",
+    "averaging_power",
+    "cce",
+    "check_theory",
+    "checkpoint",
+    "checkpoint_every",
+    "exact_ties",
+    "last_iterate",
+    "plot",
+    "print_freq",
+    "reduce",
+    "step_size",
+    "target_nash_conv",
+    "threads",
+    "time_limit",
+    "verify",
+)
+# Flags about players who meet, and what an algorithm must be able to do for them.
+_ABOUT_PLAYERS_WHO_MEET = ("alternating", "cce", "check_theory", "simultaneous")
+_DEFAULT_ITERATIONS = 10_000
+_DEFAULT_CROSSCHECK_ITERATIONS = 50
+
+
+class UsageError(Exception):
+    """Something the user typed; printed as one line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An algorithm that is to be run.
+
+    Attributes:
+      algorithm: with the parameters of its rule.
+      averaging: the weights of its average.
+    """
+
+    algorithm: Algorithm
+    averaging: Averaging
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What the flags ask for, checked as far as that needs neither the game nor a file.
+
+    Attributes:
+      game, players: which game.
+      runs: what to run in it, one after the other.
+      alternating: the order of updates.
+      num_iterations: how many in all.
+      report_every: iterations between rows, or None.
+      reduce: True, False or "auto".
+      verify: whether the exported policy is evaluated by OpenSpiel at the end, and `verify_large` whether in large games too.
+      Others: as the flags of the same name.
+    """
+
+    game: str
+    players: int | None
+    runs: tuple[Run, ...]
+    alternating: bool
+    num_iterations: int
+    report_every: int | None
+    reduce: bool | str
+    exact_ties: bool
+    threads: int
+    last_iterate: bool
+    cce: bool
+    target_nash_conv: float | None
+    time_limit: float | None
+    max_histories: int | None
+    cache: str | None
+    processes: int
+    checkpoint: str | None
+    checkpoint_every: float
+    plot: str | None
+    check_theory: bool
+    verify: bool
+    verify_large: bool
+    crosscheck: bool
+    tolerance: float
+
+
+def read_options() -> Options:
+    """The parsed flags as options.
+
+    Raises:
+      UsageError: flags that make no sense, or not together.
+    """
+    alternating = _alternating()
+    _check_numbers()
+    algorithms = _algorithms()
+    _check_combinations(algorithms, alternating)
+    num_iterations = FLAGS.iterations or (_DEFAULT_CROSSCHECK_ITERATIONS if FLAGS.crosscheck else _DEFAULT_ITERATIONS)
+    return Options(
+        game=FLAGS.game.strip(),
+        players=FLAGS.players,
+        runs=tuple(_run(algorithm, num_iterations) for algorithm in algorithms),
+        alternating=alternating,
+        num_iterations=num_iterations,
+        report_every=FLAGS.print_freq,
+        reduce=_REDUCE[FLAGS.reduce],
+        exact_ties=FLAGS.exact_ties,
+        threads=FLAGS.threads,
+        last_iterate=FLAGS.last_iterate,
+        cce=FLAGS.cce,
+        target_nash_conv=FLAGS.target_nash_conv,
+        time_limit=FLAGS.time_limit,
+        max_histories=FLAGS.max_histories,
+        cache=FLAGS.cache,
+        processes=FLAGS.processes,
+        checkpoint=FLAGS.checkpoint,
+        checkpoint_every=FLAGS.checkpoint_every,
+        plot=FLAGS.plot,
+        check_theory=FLAGS.check_theory,
+        verify=FLAGS.verify,
+        verify_large=FLAGS["verify"].present > 0,
+        crosscheck=FLAGS.crosscheck,
+        tolerance=FLAGS.tolerance,
+    )
+
+
+def first_line(error: BaseException) -> str:
+    """Of the text of an error."""
+    return str(error).partition("\n")[0]
+
+
+def _alternating() -> bool:
+    if FLAGS.alternating is not None and FLAGS.simultaneous is not None and FLAGS.alternating == FLAGS.simultaneous:
+        raise UsageError("--alternating and --simultaneous contradict each other")
+    return FLAGS.alternating is not False and not FLAGS.simultaneous
+
+
+def _check_numbers() -> None:
+    for name in ("checkpoint_every", "target_nash_conv", "time_limit", "tolerance"):
+        value = FLAGS[name].value
+        if value is not None and math.isnan(value):
+            raise UsageError(f"--{name}=nan is not a number")
+    try:
+        for name in ("threads", "processes"):
+            at_most_cores(FLAGS[name].value, name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _algorithms() -> list[Algorithm]:
+    if not FLAGS.algorithm:
+        raise UsageError("--algorithm needs the name of an algorithm")
+    algorithms = [_algorithm(name) for name in FLAGS.algorithm]
+    names = [algorithm.name for algorithm in algorithms]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--algorithm names {name} more than once")
+    return algorithms
+
+
+def _algorithm(name: str) -> Algorithm:
+    """A row of the table, or the rule that "module:name" stands for."""
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    if ":" not in name:
+        raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(ALGORITHMS)}>, or several with commas")
+    if not sys.flags.safe_path and "" not in sys.path:
+        sys.path.insert(0, "")  # modules are found in the current folder, as by python -c
+    try:
+        return algorithm_of(name)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"--algorithm={name}: {first_line(error)}") from error
+
+
+def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
+    _check_features(algorithms)
+    if FLAGS.crosscheck:
+        for name in _NOT_WITH_CROSSCHECK:
+            if FLAGS[name].present:
+                raise UsageError(f"--{name} has no effect with --crosscheck")
+    elif FLAGS["tolerance"].present:
+        raise UsageError("--tolerance has no effect without --crosscheck")
+    if FLAGS["checkpoint_every"].present and FLAGS.checkpoint is None:
+        raise UsageError("--checkpoint_every has no effect without --checkpoint")
+    if FLAGS.cce and alternating:
+        raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
+    if FLAGS.cce and FLAGS.checkpoint:
+        raise UsageError("--cce and --checkpoint do not go together: a checkpoint knows no regrets of the past")
+
+
+def _check_features(algorithms: list[Algorithm]) -> None:
+    """Whether the algorithms can do what the flags ask of them."""
+    names = [algorithm.name for algorithm in algorithms]
+    comparable = list(crosscheck.COMPARABLE)
+    saved = [name for name, algorithm in ALGORITHMS.items() if not algorithm.refusal(Feature.CHECKPOINT)]
+    can_save = not algorithms[0].refusal(Feature.CHECKPOINT)
+    for flag, able, is_able in (("crosscheck", comparable, names[0] in comparable), ("checkpoint", saved, can_save)):
+        if FLAGS[flag].value and len(names) > 1:
+            raise UsageError(f"--{flag} is for one algorithm at a time, not for {', '.join(names)}")
+        if FLAGS[flag].value and not is_able:
+            raise UsageError(f"--{flag} is for {', '.join(able)}, not for {names[0]}")
+    for flag, option, is_asked in (
+        ("reduce=on", "reduce", FLAGS.reduce == "on"),
+        ("noexact_ties", "exact_ties", not FLAGS.exact_ties),
+        ("threads", "threads", FLAGS.threads > 1),
+    ):
+        if is_asked:
+            _check_option(algorithms, flag, option)
+    for flag in _ABOUT_PLAYERS_WHO_MEET:
+        for algorithm in algorithms:
+            if FLAGS[flag].present and algorithm.refusal(Feature.THEORY):
+                raise UsageError(f"--{flag} is not for {algorithm}, in which each player learns alone, against best responses")
+
+
+def _check_option(algorithms: list[Algorithm], flag: str, option: str) -> None:
+    """Whether the algorithms take an option of solvers, which a flag asks for."""
+    able = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.option_refusal(option))
+    for algorithm in algorithms:
+        if algorithm.option_refusal(option):
+            raise UsageError(f"--{flag} is for {able}, not for {algorithm}")
+        if FLAGS.cce and option in ("reduce", "threads"):  # see the argument `record_regrets` of `Solver`
+            raise UsageError(f"--{flag} is for {able}, not for {algorithm} with --cce")
+
+
+def _run(algorithm: Algorithm, num_iterations: int) -> Run:
+    power = algorithm.averaging_power if FLAGS.averaging_power is None else FLAGS.averaging_power
+    try:
+        if FLAGS.step_size is not None:
+            algorithm = algorithm.with_parameters(step_size=FLAGS.step_size)
+        average = Averaging(power, FLAGS.averaging, FLAGS.averaging_delay)
+        average.weights(np.array([num_iterations]))
+    except (TypeError, ValueError) as error:
+        raise UsageError(first_line(error)) from error
+    return Run(algorithm, average)

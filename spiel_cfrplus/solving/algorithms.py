@@ -1,0 +1,359 @@
+"""Everything that can be run, by name: a rule, an average, and who they are due to.
+
+`ALGORITHMS` is a table. An `Algorithm` of a user's own is one more row, which `solvers.make_solver` takes like a name:
+
+>>> import pyspiel
+>>> from spiel_cfrplus import make_solver
+>>> from spiel_cfrplus.regret_minimizers import DiscountedRegretMatching
+>>> mine = Algorithm("mine", DiscountedRegretMatching(1.2, -0.5), averaging_power=3.0, source="this example")
+>>> solver = make_solver(mine, pyspiel.load_game("kuhn_poker"), averaging="openspiel")
+>>> solver.run(500)
+>>> solver.nash_conv() < 1e-2
+True
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spiel_cfrplus.game.sequence_form import SequenceFormGame
+from spiel_cfrplus.game.treeplex import Treeplex
+from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
+from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size, checked_weight
+from spiel_cfrplus.regret_minimizers.regret_matching import (
+    DiscountedRegretMatching,
+    DiscountSchedule,
+    RegretMatching,
+    RegretMatchingPlus,
+    RegretMatchingRule,
+    as_local_rule,
+)
+from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
+from spiel_cfrplus.regret_minimizers.treeplex_minimizers import (
+    DilatedEntropyAscent,
+    DilatedEuclideanAscent,
+    MultiplicativeWeights,
+    TreeplexGradientAscent,
+)
+from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.compiled_self_play import CompiledBestResponsePlay, CompiledSelfPlay
+from spiel_cfrplus.solving.self_play import SelfPlay
+from spiel_cfrplus.solving.session import ALONE, IN_PYTHON, Feature, Session
+from spiel_cfrplus.solving.symmetry import Reduction
+
+
+@dataclasses.dataclass(frozen=True)
+class Play:
+    """How an algorithm is played; see the arguments of `solvers.Solver`.
+
+    Attributes:
+      averaging: the weights of the average.
+      alternating: the order of updates.
+      reduction: what to iterate on instead of the whole game, or None.
+      exact_ties: whether regrets within rounding of zero are zero.
+      threads: how many.
+      records_utilities: whether the session can compute regrets.
+    """
+
+    averaging: Averaging
+    alternating: bool = True
+    reduction: Reduction | None = None
+    exact_ties: bool = True
+    threads: int = 1
+    records_utilities: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """What makes the sessions of an algorithm.
+
+    Attributes:
+      start: makes a session of an algorithm.
+      refused_options: what solvers of it do not take, by name, and why.
+      refusals: the features that none of its sessions has, and why.
+    """
+
+    start: Callable[[Algorithm, SequenceFormGame, Play], Session]
+    refused_options: Mapping[str, str]
+    refusals: Mapping[Feature, str]
+
+
+def _start_self_play(algorithm: Algorithm, game: SequenceFormGame, play: Play) -> Session:
+    return CompiledSelfPlay(
+        game,
+        algorithm.rule,
+        play.averaging,
+        play.alternating,
+        play.exact_ties,
+        play.reduction,
+        play.threads,
+        play.records_utilities,
+    )
+
+
+def _start_best_response_play(algorithm: Algorithm, game: SequenceFormGame, play: Play) -> Session:
+    return CompiledBestResponsePlay(game, algorithm.rule, play.averaging, False, play.exact_ties)
+
+
+def _start_in_python(algorithm: Algorithm, game: SequenceFormGame, play: Play) -> Session:
+    return SelfPlay(game, algorithm.minimizers(game), play.averaging, play.alternating)
+
+
+SELF_PLAY = Engine(_start_self_play, {}, CompiledSelfPlay.refusals)
+BEST_RESPONSES = Engine(
+    _start_best_response_play,
+    dict.fromkeys(("alternating", "reduce", "threads", "record_regrets"), ALONE),
+    CompiledBestResponsePlay.refusals,
+)
+PYTHON = Engine(_start_in_python, dict.fromkeys(("rule", "reduce", "exact_ties", "threads"), IN_PYTHON), SelfPlay.refusals)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Algorithm:
+    """A row of the table.
+
+    Attributes:
+      name: as `make_solver`, the command line and checkpoints have it.
+      rule: what happens in an update; None if `minimizer` iterates.
+      averaging_power: weights t ** power suit it.
+      source: the paper.
+      minimizer: makes the same learner for a treeplex as a Python object, which knows a bound on its regret; by default that is
+        made for rules of the regret-matching family only.
+      engine: what makes its sessions.
+    """
+
+    name: str
+    rule: Any
+    averaging_power: float = 1.0
+    source: str = ""
+    minimizer: Callable[..., RegretMinimizer] | None = None
+    engine: Engine = SELF_PLAY
+
+    def __post_init__(self) -> None:
+        if self.rule is not None:
+            object.__setattr__(self, "rule", checked_rule(self.rule))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if ALGORITHMS.get(self.name) is self:
+            return named, (self.name,)
+        return Algorithm, tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Algorithm:
+        return self
+
+    def start(self, game: SequenceFormGame, play: Play) -> Session:
+        """A session of the algorithm."""
+        return self.engine.start(self, game, play)
+
+    def refusal(self, feature: Feature) -> str:
+        """Why none of its sessions can do this; empty if some can."""
+        return self.engine.refusals.get(feature, "")
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """Which parameters of its rule are options of solvers."""
+        if self.rule is None:
+            return frozenset(getattr(self.minimizer, "keywords", {}))
+        names = {name for name, _ in self.rule.parameters}
+        return frozenset(names | {"prediction_weight"} if self.rule.matches_regrets else names)
+
+    def option_refusal(self, option: str) -> str:
+        """Why its solvers do not take an option, in words; empty if they do."""
+        reason = self.engine.refused_options.get(option, "")
+        if option in ("prediction_weight", "step_size") and option not in self.parameters:
+            return f"{self.name} takes no {option.replace('_', ' ')}"
+        if option == "reduce" and self.rule is not None and not self.rule.merges_infostates:
+            reason = reason or "its rule does not say what merged infostates mean to it"
+        if option == "threads" and self.rule is not None and not self.rule.works_in_parts:
+            reason = reason or "the updates of its rule cannot be divided"
+        return reason and f"{self.name} takes no {option.replace('_', ' ')}: {reason}"
+
+    def check_options(self, *options: str) -> None:
+        """Does nothing if its solvers take the options.
+
+        Raises:
+          TypeError: they do not take one of them.
+        """
+        for option in options:
+            if reason := self.option_refusal(option):
+                raise TypeError(reason)
+
+    def with_rule(self, rule: Any) -> Algorithm:
+        """The same algorithm with another rule; discounts keep the prediction weight.
+
+        Raises:
+          TypeError: it is no rule, or the algorithm takes none.
+        """
+        self.check_options("rule")
+        weight = self.rule.prediction_weight if isinstance(rule, DiscountSchedule) else None
+        return dataclasses.replace(self, rule=checked_rule(rule, weight))
+
+    def with_parameters(self, **parameters: float) -> Algorithm:
+        """The same algorithm with other parameters of its rule.
+
+        Raises:
+          TypeError: there is no such parameter, or it is not a number.
+          ValueError: a number that makes no sense.
+        """
+        self.check_options(*parameters)
+        checked = {name: _CHECKS[name](value) for name, value in parameters.items()}
+        if self.rule is None:
+            assert isinstance(self.minimizer, functools.partial)
+            return dataclasses.replace(self, minimizer=functools.partial(self.minimizer, **checked))
+        rule = self.rule
+        if "prediction_weight" in checked:
+            rule = rule.with_prediction_weight(checked.pop("prediction_weight"))
+        return dataclasses.replace(self, rule=rule.with_parameters(**checked))
+
+    def minimizers(self, game: SequenceFormGame) -> list[RegretMinimizer]:
+        """The algorithm as Python objects, one for each player, which know bounds on their regrets.
+
+        Raises:
+          TypeError: there are none for its rule.
+        """
+        if self.minimizer is not None:
+            return [self.minimizer(treeplex) for treeplex in game.treeplexes]
+        if not isinstance(self.rule, RegretMatchingRule):
+            raise TypeError(f"{self.name} has no minimizers in Python")
+        return [_regret_matching(self.rule, game, treeplex) for treeplex in game.treeplexes]
+
+
+def _regret_matching(rule: RegretMatchingRule, game: SequenceFormGame, treeplex: Treeplex) -> ComposedCFR:
+    tie_tolerance = game.tie_tolerance[game.player_slices[treeplex.player]][1:]
+    local = SimplexRegretMatching(
+        treeplex.num_actions, rule.discounts, prediction_weight=rule.prediction_weight, tie_tolerance=tie_tolerance
+    )
+    return ComposedCFR(treeplex, local)
+
+
+def cfr_of(local_minimizer: Callable[..., RegretMinimizer], treeplex: Treeplex, **options: Any) -> ComposedCFR:
+    """CFR with one kind of local minimizer at all decision points."""
+    return ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
+
+
+def checked_rule(rule: Any, prediction_weight: float | None = None) -> CompiledRule:
+    """A compiled rule: itself, or regret matching with discounts.
+
+    Raises:
+      TypeError: it is neither.
+    """
+    return rule if isinstance(rule, CompiledRule) else as_local_rule(rule, prediction_weight)
+
+
+_CHECKS: dict[str, Callable[[Any], float]] = {"prediction_weight": checked_weight, "step_size": checked_step_size}
+
+
+# The table.
+
+_FARINA = 'Farina, Kroer, Sandholm 2021, "Faster game solving via predictive Blackwell approachability"'
+_XU = 'Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024, "Minimizing weighted counterfactual regret with optimistic online mirror descent"'
+_MENG = 'Meng, Zhang, Ge, Yang, Gao 2025, "Faster game solving via asymmetry of step sizes"'
+_BROWN = 'Brown, Sandholm 2019, "Solving imperfect-information games via discounted regret minimization"'
+_JOHANSON = 'Johanson, Bard, Burch, Bowling 2012, "Finding optimal abstract strategies in extensive-form games"'
+_TAMMELIN = 'Tammelin 2014, "Solving large imperfect information games using CFR+"'
+_ZINKEVICH = 'Zinkevich, Johanson, Bowling, Piccione 2007, "Regret minimization in games with incomplete information"'
+_LECTURE = "MIT 6.7980, Lecture 8"
+
+
+def _family(discounts: DiscountSchedule, prediction_weight: float = 0.0) -> RegretMatchingRule:
+    return RegretMatchingRule.of(discounts, prediction_weight)
+
+
+def _rows_that_take_steps() -> list[Algorithm]:
+    rows = []
+    for name, make in (
+        ("cfr_hedge", functools.partial(cfr_of, Hedge)),
+        ("cfr_gradient_ascent", functools.partial(cfr_of, ProjectedGradientAscent)),
+        ("gradient_ascent", TreeplexGradientAscent),
+        ("dilated_entropy", DilatedEntropyAscent),
+        ("dilated_euclidean", DilatedEuclideanAscent),
+        ("multiplicative_weights", MultiplicativeWeights),
+    ):
+        for prefix, weight in (("", 0.0), ("predictive_", 1.0)):
+            minimizer = functools.partial(make, step_size=None, prediction_weight=weight)
+            rows.append(Algorithm(f"{prefix}{name}", None, 1.0, _LECTURE, minimizer, PYTHON))
+    return rows
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    row.name: row
+    for row in (
+        Algorithm("cfr", _family(RegretMatching()), 0.0, _ZINKEVICH),
+        Algorithm("cfr+", _family(RegretMatchingPlus()), 1.0, _TAMMELIN),
+        Algorithm("lcfr", _family(DiscountedRegretMatching(1.0, 1.0)), 1.0, _BROWN),
+        Algorithm("dcfr", _family(DiscountedRegretMatching(1.5, 0.0)), 2.0, _BROWN),
+        Algorithm("dcfr+", _family(DiscountedRegretMatching(1.5, -math.inf)), 4.0, _XU),
+        Algorithm("pcfr", _family(RegretMatching(), 1.0), 2.0, _FARINA),
+        Algorithm("pcfr+", _family(RegretMatchingPlus(), 1.0), 2.0, _FARINA),
+        Algorithm("pdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1.0), 5.0, _XU),
+        # With alpha = 2 the prediction has weight 1 / (1 + alpha).
+        Algorithm("sapcfr+", _family(RegretMatchingPlus(), 1 / 3), 2.0, _MENG),
+        # The weight of Meng et al., who put it to PCFR+, in the algorithm of Xu et al.; measured in docs/variants.md.
+        Algorithm("sapdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1 / 3), 5.0, f"{_MENG}; {_XU}"),
+        *_rows_that_take_steps(),
+        Algorithm("cfr-br", _family(RegretMatching()), 0.0, _JOHANSON, engine=BEST_RESPONSES),
+    )
+}
+
+
+def algorithm_of(what: str | Algorithm | Any) -> Algorithm:
+    """The algorithm that a name, "module:name" or a rule stands for.
+
+    Args:
+      what: a name in `ALGORITHMS`; where in a module a rule or an `Algorithm` is found, which is imported; or one of these.
+
+    Raises:
+      TypeError: none of these.
+      ValueError: an unknown name, or a module or a name in it that does not exist.
+    """
+    if isinstance(what, str):
+        return algorithm_of(imported(what)) if ":" in what else named(what)
+    if isinstance(what, Algorithm):
+        return what
+    if isinstance(what, CompiledRule | DiscountSchedule) and not isinstance(what, type):
+        rule = checked_rule(what)
+        return Algorithm(rule.name, rule, source="a rule of the user")
+    raise TypeError(
+        f"expected the name of an algorithm, an Algorithm or a rule, got {what!r}; for minimizers of your own see "
+        "Solver.of_minimizers"
+    )
+
+
+def named(name: str) -> Algorithm:
+    """A row of the table.
+
+    Raises:
+      ValueError: there is none of this name.
+    """
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}; choose one of {', '.join(ALGORITHMS)}, or a rule as 'module:name'")
+    return ALGORITHMS[name]
+
+
+def imported(place: str) -> Any:
+    """What a module has under a name, written "module:name".
+
+    Raises:
+      ValueError: the module cannot be imported, or has no such name.
+    """
+    module_name, _, name = place.partition(":")
+    if not all(part.isidentifier() for part in [*module_name.split("."), *name.split(".")]):
+        raise ValueError(f"{place!r} is not of the form module:name")
+    try:
+        value: Any = importlib.import_module(module_name)
+    except Exception as error:  # a module of the user may raise anything
+        raise ValueError(f"cannot import {module_name!r} for {place!r}: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(value, part):
+            raise ValueError(f"{place!r}: {module_name} has no {name}")
+        value = getattr(value, part)
+    return value
