@@ -350,7 +350,7 @@ def imported(place: str) -> Any:
         raise ValueError(f"{place!r} is not of the form module:name")
     try:
         value: Any = importlib.import_module(module_name)
-    except Exception as error:  # a module of the user may raise anything
+    except (Exception, SystemExit) as error:  # a module of the user may raise anything
         raise ValueError(f"cannot import {module_name!r} for {place!r}: {type(error).__name__}: {error}") from error
     for part in name.split("."):
         if not hasattr(value, part):

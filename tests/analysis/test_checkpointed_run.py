@@ -48,7 +48,7 @@ def test_seconds_go_on_where_the_saved_run_was_and_idle_time_does_not_count(tmp_
 def test_saves_come_every_so_many_seconds_between_rows(tmp_path, monkeypatch):
     run = CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz", every=0)
     saved = []
-    monkeypatch.setattr(checkpointed_run.checkpoint, "save", lambda solver, path, curve: saved.append(solver.iteration))
+    monkeypatch.setattr(Solver, "save", lambda solver, path, curve: saved.append(solver.iteration))
     list(run.convergence(30, report_every=30))
     assert saved == [1, 3, 7, 15, 30, 30]  # after blocks of doubling length, and with the row
     saved.clear()
@@ -61,7 +61,7 @@ def test_saves_come_every_so_many_seconds_between_rows(tmp_path, monkeypatch):
 def test_dense_rows_do_not_spend_the_time_on_saves(tmp_path, monkeypatch):
     now, saved = itertools.count(), []
     monkeypatch.setattr(checkpointed_run.time, "perf_counter", lambda: float(next(now)))
-    monkeypatch.setattr(checkpointed_run.checkpoint, "save", lambda solver, path, curve: saved.append(len(curve.rows)))
+    monkeypatch.setattr(Solver, "save", lambda solver, path, curve: saved.append(len(curve.rows)))
     list(CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz").convergence(1000, report_every=1))
     assert saved[-1] == 1000
     assert 10 < len(saved) < 300

@@ -11,7 +11,7 @@ import pyspiel
 import pytest
 import reference
 
-from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, compile_game
+from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, compile_game, make_solver
 from spiel_cfrplus.analysis import theory
 from spiel_cfrplus.analysis.monotone_updates import Update, lemma_2, theorem_5, theorem_6
 from spiel_cfrplus.analysis.theory import (
@@ -24,9 +24,19 @@ from spiel_cfrplus.analysis.theory import (
     TheoryChecks,
     TheoryViolationError,
 )
-from spiel_cfrplus.regret_minimizers import CFR, ComposedCFR, DiscountedRegretMatching, Hedge, RegretMatching
+from spiel_cfrplus.regret_minimizers import (
+    CFR,
+    ComposedCFR,
+    DiscountedRegretMatching,
+    Hedge,
+    RegretMatching,
+    RegretMatchingPlus,
+    local_rule,
+)
+from spiel_cfrplus.regret_minimizers.regret_matching import as_local_rule
 from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.self_play import SelfPlay
+from spiel_cfrplus.solving.session import STATEMENTS, Feature
 
 GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(imp_info=True,num_cards=%s))"
 NAMES = [
@@ -70,7 +80,7 @@ def test_all_statements_hold_with_alternating_updates(game, solver):
     result = run(solver, 500)
     largest = np.abs(solver.game.tree.returns).max()
     for statement, finding in result.items():
-        if statement is CFR_PLUS_BOUND and solver.algorithm == "cfr":
+        if statement is CFR_PLUS_BOUND and solver.algorithm.name == "cfr":
             assert finding.reason == "it is proved for regret matching+"
         else:
             assert finding.applies
@@ -107,7 +117,7 @@ def test_a_game_for_one_player():
 def test_updates_with_discounted_regrets_are_monotone_too(rule, alternating):
     # The proofs never use what is negative in the table after an update, nor a common positive factor.
     for game in (KUHN, compile_game(games.random_efg(7)), compile_game(games.biased_rock_paper_scissors())):
-        result = run(CompiledSelfPlay(game, rule, Averaging(2), alternating), 300)
+        result = run(CompiledSelfPlay(game, as_local_rule(rule), Averaging(2), alternating), 300)
         for statement in (LEMMA_2, THEOREM_5, THEOREM_6, IDENTITY, THEOREM_L8_2):
             assert result[statement].slack >= -1e-10
 
@@ -121,9 +131,9 @@ def test_rounding_that_chooses_a_strategy_is_no_violation(monkeypatch):
         vanished.append(np.sum((old > 0) & (new == 0)))
         return lemma_2(update)
 
-    monkeypatch.setitem(theory._MONOTONE, LEMMA_2, count)
+    monkeypatch.setattr(theory, "UPDATE_STATEMENTS", (counted := dataclasses.replace(LEMMA_2, slack=count),))
     solver = CFRPlusSolver(pyspiel.load_game(GOOFSPIEL % "4"), alternating=False, reduce=False, exact_ties=False)
-    assert run(solver, 200)[LEMMA_2].slack > 0
+    assert run(solver, 200)[counted].slack > 0
     assert sum(vanished) > 0
 
 
@@ -330,7 +340,14 @@ def test_local_regrets_by_hand():
 
 def follow_regrets(player):
     """Makes the player play what its table says."""
-    player._memory.policy[:] = player.treeplex.behavioral_policy(player.cumulative_regrets)
+    player._state.policy[:] = player.treeplex.behavioral_policy(player.cumulative_regrets)
+
+
+class Trusting(SelfPlay):
+    """Self-play that says of every minimizer that the statements hold for its updates."""
+
+    def refusal(self, feature):
+        return "" if feature in STATEMENTS else super().refusal(feature)
 
 
 class Wrong(CFR):
@@ -339,7 +356,7 @@ class Wrong(CFR):
     def observe_utility(self, utility):
         super().observe_utility(utility)
         if self.iteration == 3:
-            self.spoil(self._memory.cumulative_regrets)
+            self.spoil(self._memory.regrets)
             follow_regrets(self)
 
     def spoil(self, table):
@@ -360,7 +377,7 @@ def wrong_play(game, player, wrong, alternating=True):
     """Player 0 or 1 is wrong, the other is CFR."""
     players = [CFR(treeplex, RegretMatching()) for treeplex in game.treeplexes]
     players[player] = wrong(game.treeplexes[player], RegretMatching())
-    return SelfPlay(game, players, alternating=alternating)
+    return Trusting(game, players, alternating=alternating)
 
 
 def violation(session, num_iterations=10):
@@ -376,7 +393,7 @@ def violation(session, num_iterations=10):
     ("statement", "wrong"), [(LEMMA_2, Forgets), (THEOREM_5, TakesLossesForGains), (THEOREM_6, TakesLossesForGains)]
 )
 def test_a_wrong_update_is_found_with_its_infostate(statement, wrong, player, alternating, scale, monkeypatch):
-    monkeypatch.setattr(theory, "_MONOTONE", {statement: theory._MONOTONE[statement]})  # another may be found first
+    monkeypatch.setattr(theory, "UPDATE_STATEMENTS", (statement,))  # another may be found first
     game = compile_game(games.scaled_game(pyspiel.load_game("kuhn_poker"), scale))
     error = violation(wrong_play(game, player, wrong, alternating))
     finding = error.finding
@@ -465,12 +482,12 @@ def test_a_wrong_average_breaks_the_identity():
 
 class NeverLearns(CFR):
     def observe_utility(self, utility):
-        self._memory.iteration[0] += 1
+        self._state.iteration[0] += 1
 
 
 def test_play_that_does_not_improve_exceeds_the_bound():
     # Uniform play of [[1, 0], [0, 0]] has NashConv 1/2 for ever; the bound 2 * 2 * 1 * sqrt(2 / t) passes that at t = 128.
-    checks = TheoryChecks(SelfPlay(PENNY, [NeverLearns(treeplex) for treeplex in PENNY.treeplexes], Averaging(1)))
+    checks = TheoryChecks(Trusting(PENNY, [NeverLearns(treeplex) for treeplex in PENNY.treeplexes], Averaging(1)))
     checks.run(127)
     assert findings(checks)[CFR_PLUS_BOUND].slack > 0
     checks.run(2)
@@ -480,8 +497,8 @@ def test_play_that_does_not_improve_exceeds_the_bound():
 
 
 def test_mismeasured_local_regrets_are_found(monkeypatch):
-    half = theory._Account.positive_local_regrets
-    monkeypatch.setattr(theory._Account, "positive_local_regrets", lambda account: half(account) / 2)
+    half = theory.Account.positive_local_regrets
+    monkeypatch.setattr(theory.Account, "positive_local_regrets", lambda account: half(account) / 2)
     # At one infostate each, both sides of Theorem L8.2 are equal.
     error = violation(CFRSolver(games.matrix_game([[3, -1], [-2, 1]])))
     assert error.finding.statement is THEOREM_L8_2
@@ -498,7 +515,6 @@ def reasons(session, num_iterations=10):
 class Predictive(CFR):
     """Matches the stored values and what the last utility would add to them if it came again."""
 
-    prediction_weight = False
     predicted = 0.0
 
     def observe_utility(self, utility):
@@ -509,16 +525,16 @@ class Predictive(CFR):
         self.predicted = values - np.concatenate([[0.0], means])[self.treeplex.decision_point_of + 1]
 
     def next_strategy(self):
-        self._memory.policy[:] = self.treeplex.behavioral_policy(self._memory.cumulative_regrets + self.predicted)
-        self._memory.reach[:] = self.treeplex.sequence_form(self._memory.policy)
-        return self._memory.reach.copy()
+        self._state.policy[:] = self.treeplex.behavioral_policy(self._memory.regrets + self.predicted)
+        self._state.reach[:] = self.treeplex.sequence_form(self._state.policy)
+        return self._state.reach.copy()
 
 
 def test_predictive_play_is_not_monotone_and_not_held_to_it():
-    def play(kind):
-        return SelfPlay(KUHN, [kind(treeplex) for treeplex in KUHN.treeplexes], Averaging(1))
+    def play(kind, session=SelfPlay):
+        return session(KUHN, [kind(treeplex) for treeplex in KUHN.treeplexes], Averaging(1))
 
-    assert violation(play(Predictive), 50).finding.statement in (LEMMA_2, THEOREM_5, THEOREM_6)
+    assert violation(play(Predictive, Trusting), 50).finding.statement in (LEMMA_2, THEOREM_5, THEOREM_6)
     result = run(play(functools.partial(CFR, prediction_weight=1.0)), 50)
     assert result[THEOREM_6].reason == "predictive strategies are not matched to the stored values alone"
     assert {statement for statement, finding in result.items() if finding.applies} == {IDENTITY, THEOREM_L8_2}
@@ -544,9 +560,9 @@ def test_other_averages():
 
 
 def test_rules_are_known_by_their_numbers():
-    plus = CompiledSelfPlay(KUHN, DiscountedRegretMatching(np.inf, -np.inf), Averaging(1), True)
+    plus = CompiledSelfPlay(KUHN, as_local_rule(DiscountedRegretMatching(np.inf, -np.inf)), Averaging(1), True)
     assert set(reasons(plus).values()) == {""}
-    lost = CompiledSelfPlay(KUHN, DiscountedRegretMatching(-2000, 0), Averaging(1), True)
+    lost = CompiledSelfPlay(KUHN, as_local_rule(DiscountedRegretMatching(-2000, 0)), Averaging(1), True)
     result = reasons(lost)
     assert result[THEOREM_5] == "positive regrets are discounted to zero"
     assert result[IDENTITY] == ""
@@ -565,7 +581,7 @@ def test_a_run_that_had_begun():
 def test_a_warm_start():
     players = [CFR(treeplex) for treeplex in KUHN.treeplexes]
     for player in players:
-        player._memory.cumulative_regrets[1::2] = 1.0
+        player._memory.regrets[1::2] = 1.0
         follow_regrets(player)
     result = reasons(SelfPlay(KUHN, players, Averaging(1)))
     assert result.pop(CFR_PLUS_BOUND) == "the stored values did not start from zero"
@@ -582,6 +598,52 @@ def test_averages_that_have_not_begun():
     assert findings(checks)[IDENTITY].reason == "nothing has been averaged yet"
     checks.run(20)
     assert findings(checks)[IDENTITY].slack >= -1e-14
+
+
+def test_nothing_is_claimed_of_an_update_that_is_not_known():
+    class Mine(CFR):
+        """A subclass may do anything."""
+
+    reason = "not all players are CFR with regret matching"
+    assert reasons(SelfPlay(KUHN, [Mine(treeplex) for treeplex in KUHN.treeplexes]))[LEMMA_2] == reason
+
+    class Session(CompiledSelfPlay):
+        """So may a session."""
+
+    reason = "a Session may have an update of its own"
+    result = reasons(Session(KUHN, as_local_rule(RegretMatchingPlus()), Averaging(1), True))
+    assert [result[statement] for statement in (LEMMA_2, THEOREM_5, THEOREM_6, CFR_PLUS_BOUND)] == [reason] * 4
+
+    class MySolver(CFRPlusSolver):
+        def run(self, num_iterations):
+            super().run(2 * num_iterations)
+
+    with pytest.raises(TypeError, match="a MySolver has a run of its own, of which nothing is known"):
+        TheoryChecks(MySolver(KUHN))
+
+
+@local_rule(per_action=("regrets",), scale_free=True, statements=("lemma_2", "theorem_5"))
+def declared(point, values, policy, memory, parameters, t):
+    total = 0.0
+    for a in point.actions:
+        memory.regrets[a] = max(memory.regrets[a] + values[a] - point.value, 0.0)
+        total += memory.regrets[a]
+    for a in point.actions:
+        policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+
+
+def test_a_rule_declares_which_statements_hold():
+    result = run(make_solver(declared, KUHN, averaging=Averaging(1)), 20, 20)
+    assert result[LEMMA_2].slack > 0
+    assert result[THEOREM_5].slack >= -1e-12
+    for statement in (THEOREM_6, CFR_PLUS_BOUND):
+        assert result[statement].reason == "the rule declared does not declare it"
+
+
+def test_every_statement_about_updates_is_asked_for_under_its_name():
+    assert [statement.name for statement in theory.UPDATE_STATEMENTS] == ["lemma_2", "theorem_5", "theorem_6"]
+    for statement in theory.UPDATE_STATEMENTS:
+        assert statement.feature is Feature(statement.name)
 
 
 # Use.
@@ -610,7 +672,7 @@ def test_sessions_that_somebody_else_runs_are_refused():
     checks.run(2)
     solver.run(1)
     for use in (checks.report, lambda: checks.run(1)):
-        with pytest.raises(ValueError, match="stands at iteration 3, and was left at 2: somebody else has run it"):
+        with pytest.raises(ValueError, match="is at iteration 3, and was left at 2: it was run by other means"):
             use()
 
 

@@ -20,7 +20,7 @@ from repository import ROOT, SCRIPTS
 
 from spiel_cfrplus import CFRPlusSolver, Solver
 from spiel_cfrplus.cli import main
-from spiel_cfrplus.solving.checkpoint import read_curve, save
+from spiel_cfrplus.solving.checkpoint import read_curve
 from spiel_cfrplus.solving.curve import Curve
 
 
@@ -455,7 +455,7 @@ def test_the_seconds_of_a_resumed_run_go_on(tmp_path):
 def test_a_checkpoint_past_the_iterations_goes_on_from_its_seconds_and_a_note_says_so(tmp_path):
     solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
     solver.run(30)
-    save(solver, tmp_path / "solver.npz", Curve(seconds=7.25))
+    solver.save(tmp_path / "solver.npz", Curve(seconds=7.25))
     flags = f"--checkpoint={tmp_path / 'solver.npz'}", "--noverify"
     result = run(*flags, "--iterations=20")
     assert result.stderr == f"note: {tmp_path / 'solver.npz'} is already at iteration 30, past --iterations=20\n"
@@ -566,11 +566,10 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
         (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint do not go together"),
-        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "pdcfr+, not for gradient_ascent"),
+        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "cfr-br, not for gradient_ascent"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
         (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),
-        (["--algorithm=cfr-br", "--checkpoint=x.npz"], "pdcfr+, not for cfr-br"),
         (["--algorithm=cfr-br", "--step_size=1"], "cfr-br takes no step size"),
         (["--algorithm=cfr,cfr-br", "--simultaneous"], "--simultaneous is not for cfr-br, in which each player learns alone"),
         (["--algorithm=cfr-br", "--noalternating"], "--alternating is not for cfr-br"),

@@ -11,11 +11,12 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
+from families import SOLVERS
 from games import GAMES, End, Turn
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, CFRSolver, Solver, StrategyProfile, evaluate
+from spiel_cfrplus import CFRPlusSolver, CFRSolver, Solver, StrategyProfile, evaluate
 
 ACPC_GAME = """GAMEDEF
 limit
@@ -33,7 +34,7 @@ END GAMEDEF
 """
 """Leduc poker as the Annual Computer Poker Competition writes it down."""
 
-all_solvers = pytest.mark.parametrize("solver_type", ALGORITHMS.values(), ids=ALGORITHMS)
+all_solvers = pytest.mark.parametrize("solver_type", SOLVERS.values(), ids=SOLVERS)
 both_orders = pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 
 
@@ -198,7 +199,7 @@ def test_a_game_from_an_acpc_definition_is_solved_saved_and_resumed(solver_type,
     resumed = Solver.load(tmp_path / "solver.npz")
     for each in (solver, resumed):
         each.run(50)
-    assert resumed.nash_conv() == solver.nash_conv() < (0.5 if solver.algorithm == "pcfr" else 0.2)  # 4.7 at first
+    assert resumed.nash_conv() == solver.nash_conv() < (0.5 if solver.algorithm.name == "pcfr" else 0.2)  # 4.7 at first
     assert pyspiel.nash_conv(game, resumed.average_profile().to_pyspiel_policy()) == pytest.approx(
         solver.nash_conv(), rel=1e-12
     )

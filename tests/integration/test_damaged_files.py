@@ -74,7 +74,7 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(kind, tmp_path, kuhn):
     solver = CFRPlusSolver(kuhn)
     solver.run(20)
     path = tmp_path / "solver.npz"
-    checkpoint.save(solver, path, CURVE)
+    solver.save(path, CURVE)
     refused = 0
     for data in damaged_copies(path.read_bytes(), kind):
         path.write_bytes(data)

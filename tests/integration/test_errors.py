@@ -8,9 +8,10 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from families import SOLVERS
 from games import GAMES, mentions
 
-from spiel_cfrplus import ALGORITHMS, CFRBRSolver, CFRPlusSolver, CFRSolver, LearningSolver, compile_game, evaluate
+from spiel_cfrplus import CFRBRSolver, CFRPlusSolver, CFRSolver, Solver, compile_game, evaluate
 from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.analysis.plotting import plot_convergence
 from spiel_cfrplus.analysis.theory import TheoryChecks
@@ -75,7 +76,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("solver_type", ALGORITHMS.values())
+@pytest.mark.parametrize("solver_type", SOLVERS.values())
 @pytest.mark.parametrize(("load_game", "words"), REFUSED)
 def test_a_solver_refuses_with_the_game_the_reason_and_the_remedy(load_game, words, solver_type):
     game = load_game()
@@ -102,13 +103,13 @@ def test_evaluation_raises_the_same_errors(load_game, words):
         evaluate(load_game(), {})
 
 
-def test_a_chance_outcome_of_probability_0_causes_no_nan():
-    solvers = [solver_type(games.zero_chance_game()) for solver_type in ALGORITHMS.values()]
+def test_a_chance_outcome_of_probability_0_leaves_no_nan_anywhere():
+    solvers = [solver_type(games.zero_chance_game()) for solver_type in SOLVERS.values()]
     for solver in solvers:
         assert solver.game.tree.chance_probability.tolist().count(0.0) == 1
         solver.run(100)
         evaluation = solver.evaluate()
-        for array in (*solver.self_play.state, solver.game.payoffs, evaluation.values, evaluation.best_response_values):
+        for array in (*solver.self_play.state_dict().values(), solver.game.payoffs, evaluation.values, evaluation.best_response_values):
             assert np.isfinite(array).all()
         assert np.isfinite(solver.average_policy().action_probability_array).all()
         assert 0 < solver.nash_conv() < 0.1
@@ -157,7 +158,7 @@ def test_arguments_that_are_not_solvers_are_named(kuhn):
             call()
     for minimizer in ("cfr_hedge", None):
         with pytest.raises(TypeError, match=mentions("expected a function that makes a minimizer", repr(minimizer))):
-            LearningSolver(kuhn, minimizer)
+            Solver.of_minimizers(kuhn, minimizer)
 
 
 def test_the_advice_about_pickling_applies_to_drop_in_solvers():
@@ -167,9 +168,9 @@ def test_the_advice_about_pickling_applies_to_drop_in_solvers():
             pickle.dumps(solver)
 
 
-def test_arguments_that_are_not_games_are_refused_by_every_solver():
-    """The drop-in solvers raise the same errors as OpenSpiel's."""
-    for solver_type in (*ALGORITHMS.values(), CFRBRSolver):
+def test_what_is_no_game_is_refused_by_every_solver():
+    """The drop-in solvers raise what OpenSpiel's raise."""
+    for solver_type in (*SOLVERS.values(), CFRBRSolver):
         for wrong in (None, "kuhn_poker"):
             with pytest.raises(TypeError, match=mentions(f"expected a pyspiel.Game, got {wrong!r}; load a game with")):
                 solver_type(wrong)

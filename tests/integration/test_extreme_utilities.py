@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from spiel_cfrplus import compile_game
 from spiel_cfrplus.regret_minimizers import Hedge, ProjectedGradientAscent, SimplexRegretMatching
-from spiel_cfrplus.solving.learners import LEARNERS
+from spiel_cfrplus.solving.algorithms import ALGORITHMS
 
-TREEPLEX = compile_game(pyspiel.load_game("kuhn_poker")).treeplexes[0]
+GAME = compile_game(pyspiel.load_game("kuhn_poker"))
+TREEPLEX = GAME.treeplexes[0]
 SIZE = TREEPLEX.num_sequences
 SIMPLEX = {
     "hedge": Hedge,
@@ -61,12 +62,12 @@ def test_all_finite_utilities_give_a_distribution(name, utilities):
         assert is_distribution(minimizer.next_strategy())
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", REGRET_MATCHING)
 @given(utilities=st.lists(st.lists(numbers, min_size=SIZE, max_size=SIZE), min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None)
-def test_all_finite_utilities_give_a_sequence_form_strategy(name, utilities):
-    for step_size in (None, 1e300) if LEARNERS[name].takes_step_size else (None,):
-        minimizer = LEARNERS[name].with_step_size(step_size)(TREEPLEX)
+def test_any_finite_utilities_give_a_sequence_form_strategy(name, utilities):
+    for parameters in ({}, {"step_size": 1e300}) if "step_size" in ALGORITHMS[name].parameters else ({},):
+        minimizer = ALGORITHMS[name].with_parameters(**parameters).minimizers(GAME)[0]
         for utility in utilities:
             minimizer.observe_utility(np.array(utility))
             assert not TREEPLEX.problem_with(minimizer.next_strategy())

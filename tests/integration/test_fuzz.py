@@ -11,16 +11,15 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
+from families import REGRET_MATCHING, in_python
 
 from spiel_cfrplus import (
-    ALGORITHMS,
-    LEARNERS,
-    LearningSolver,
     SequenceFormGame,
     Solver,
     StrategyProfile,
     compile_game,
     evaluate,
+    make_solver,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -43,7 +42,7 @@ BOUNDS = {
     "sapdcfr+": (1e-6, 5e-2),
 }
 
-every_variant = pytest.mark.parametrize("name", ALGORITHMS)
+every_variant = pytest.mark.parametrize("name", REGRET_MATCHING)
 both_orders = pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 
 
@@ -86,7 +85,7 @@ def test_the_random_games_are_not_trivial():
 def test_random_games_are_solved_to_their_value(name, alternating):
     for seed in range(NUM_GAMES):
         game, _, unit, value = known_game(seed)
-        solver = ALGORITHMS[name](game, alternating=alternating)
+        solver = make_solver(name, game, alternating=alternating)
         solver.run(1000)
         assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
         assert_solved(solver, unit, value, BOUNDS[name][not alternating])
@@ -97,7 +96,7 @@ def test_random_games_are_solved_to_their_value(name, alternating):
 def test_nash_conv_equals_that_of_best_responses_on_the_tree(name, alternating):
     for seed in range(NUM_GAMES):
         game, root, unit, _ = known_game(seed)
-        solver = ALGORITHMS[name](game, alternating=alternating)
+        solver = make_solver(name, game, alternating=alternating)
         solver.run(20)  # while there is something left to gain
         expected = reference.nash_conv(root, reference.policy_of(solver.average_profile()))
         assert solver.nash_conv() == pytest.approx(expected, rel=1e-9, abs=1e-13 * unit)
@@ -107,7 +106,7 @@ def test_nash_conv_equals_that_of_best_responses_on_the_tree(name, alternating):
 def test_random_games_have_the_same_iterates_in_the_python_loop(name):
     for seed in range(0, NUM_GAMES, 10):
         game = known_game(seed)[0]
-        compiled, written_out = ALGORITHMS[name](game, reduce=False), LearningSolver(game, LEARNERS[name])
+        compiled, written_out = make_solver(name, game, reduce=False), in_python(name, game)
         for solver in (compiled, written_out):
             solver.run(50)
         for player, own in enumerate(game.player_slices):
@@ -120,7 +119,7 @@ def test_random_three_player_and_general_sum_games_run_without_error(name):
     for seed in range(30):
         game = compile_game(games.random_efg(seed, num_players=3, zero_sum=seed % 2 == 0))
         for alternating in (True, False):
-            solver = ALGORITHMS[name](game, alternating=alternating)
+            solver = make_solver(name, game, alternating=alternating)
             solver.run(50)
             assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
             policy = reference.policy_of(solver.average_profile())
@@ -134,7 +133,7 @@ def test_random_three_player_and_general_sum_games_run_without_error(name):
 def test_larger_random_games_are_solved_to_their_value(name, alternating):
     for seed in range(1000, 1040):
         game = games.random_efg(seed, depth=8)
-        solver = ALGORITHMS[name](game, alternating=alternating)
+        solver = make_solver(name, game, alternating=alternating)
         solver.run(10_000)
         value = reference.zero_sum_value(games.tree_of(game))
         assert_solved(solver, float(np.ptp(solver.game.tree.returns)), value, BOUNDS[name][not alternating])

@@ -12,7 +12,16 @@ import pyspiel
 import pytest
 from repository import DATA
 
-from spiel_cfrplus import ALGORITHMS, CFRPlusSolver, GameTree, SequenceFormGame, Solver, StrategyProfile, compile_game, evaluate
+from spiel_cfrplus import (
+    CFRPlusSolver,
+    GameTree,
+    SequenceFormGame,
+    Solver,
+    StrategyProfile,
+    compile_game,
+    evaluate,
+    make_solver,
+)
 
 TRAJECTORIES = json.loads((DATA / "trajectories.json").read_text())
 GAMES = json.loads((DATA / "game_values.json").read_text())["values"]
@@ -35,8 +44,7 @@ def compiled(name: str) -> SequenceFormGame:
 
 
 def start(run: dict[str, Any], convention: str) -> Solver:
-    solver_class = ALGORITHMS[run["algorithm"]]
-    return solver_class(compiled(run["game"]), alternating=run["alternating"], averaging=convention)
+    return make_solver(run["algorithm"], compiled(run["game"]), alternating=run["alternating"], averaging=convention)
 
 
 def runs(choose: Callable[[dict[str, Any]], bool] = lambda run: True) -> pytest.MarkDecorator:

@@ -15,7 +15,7 @@ from games import GAMES, Chance, End, Node, Turn
 
 from spiel_cfrplus import CFRPlusSolver, CFRSolver, SequenceFormGame, Solver, compile_game
 from spiel_cfrplus._utils.arrays import frozen
-from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching, SimplexRegretMatching
+from spiel_cfrplus.regret_minimizers import CFR, DiscountedRegretMatching, RegretMatching, SimplexRegretMatching
 
 BATTLESHIP = "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=3,allow_repeated_shots=False)"
 
@@ -209,7 +209,7 @@ def simplex_strategy(tie_tolerance: float, utilities: list[list[float]]) -> list
 
 def treeplex_strategy(tie_tolerance: float, utilities: list[list[float]]) -> list[float]:
     treeplex = compile_game(games.matrix_game([[1.0, -1.0]] * 3)).treeplexes[0]
-    local = CFR(treeplex, CFRSolver.local_rule, tie_tolerance=[tie_tolerance] * 4)
+    local = CFR(treeplex, RegretMatching(), tie_tolerance=[tie_tolerance] * 4)
     for utility in utilities:
         local.observe_utility([0.0, *utility])
         local.next_strategy()

@@ -1,7 +1,6 @@
 """All members of the regret-matching family by name: closed forms, the papers' formulas, each other, and OpenSpiel."""
 
 import copy
-import dataclasses
 import fractions
 import functools
 import itertools
@@ -16,30 +15,27 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
+from families import REGRET_MATCHING, SOLVERS, in_python
 from games import GAMES
 from open_spiel.python.algorithms import discounted_cfr, exploitability
 
 from spiel_cfrplus import (
     ALGORITHMS,
-    LEARNERS,
     Averaging,
     CFRPlusSolver,
     CFRSolver,
     DiscountedCFRPlusSolver,
     DiscountedCFRSolver,
-    LearningSolver,
     LinearCFRSolver,
+    PDCFRPlusSolver,
     PredictiveCFRPlusSolver,
     PredictiveCFRSolver,
-    PredictiveDiscountedCFRPlusSolver,
     SequenceFormGame,
-    SimpleAsymmetricPredictiveCFRPlusSolver,
-    SimpleAsymmetricPredictiveDiscountedCFRPlusSolver,
     Solver,
     compile_game,
+    make_solver,
 )
 from spiel_cfrplus.regret_minimizers import DiscountedRegretMatching, RegretMatching, RegretMatchingPlus
-from spiel_cfrplus.solving.solvers import CompiledSolver
 
 INF = math.inf
 EFG = compile_game(games.random_efg(1))
@@ -50,20 +46,18 @@ POWERS = {"cfr": 0, "cfr+": 1, "lcfr": 1, "dcfr": 2, "dcfr+": 4, "pcfr": 2, "pcf
 # With a third of the predicted regrets (Meng, Zhang, Ge, Yang, Gao 2025).
 POWERS |= {"sapcfr+": 2, "sapdcfr+": 5}
 
-every_variant = pytest.mark.parametrize("name", ALGORITHMS)
+every_variant = pytest.mark.parametrize("name", REGRET_MATCHING)
 both_orders = pytest.mark.parametrize("alternating", [True, False], ids=["alternating", "simultaneous"])
 both_conventions = pytest.mark.parametrize("convention", ["paper", "openspiel"])
 
 
 def tables(solver: Solver) -> list[list[float]]:
-    """All arrays that a compiled solver has computed."""
-    memory = solver.self_play.state
-    learned = [memory.cumulative_regrets, memory.policy, memory.reach, memory.cumulative_policy, memory.iteration]
-    return [array.tolist() for array in learned]
+    """Everything that a compiled solver has computed."""
+    return [array.tolist() for array in (solver.self_play.state.reach, *solver.self_play.state_dict().values())]
 
 
-def test_all_variants_are_tested():
-    assert list(ALGORITHMS) == list(POWERS)
+def test_the_variants_are_those_that_are_tested_here():
+    assert list(POWERS) == REGRET_MATCHING
 
 
 # Closed forms.
@@ -81,9 +75,9 @@ def forced_game() -> pyspiel.Game:
 @every_variant
 @both_orders
 @both_conventions
-def test_averages_of_known_iterates(name, alternating, convention):
-    solver = ALGORITHMS[name](forced_game(), alternating=alternating, averaging=convention)
-    written_out = LearningSolver(forced_game(), LEARNERS[name], alternating=alternating, averaging=convention)
+def test_averages_where_the_iterates_are_forced(name, alternating, convention):
+    solver = make_solver(name, forced_game(), alternating=alternating, averaging=convention)
+    written_out = in_python(name, forced_game(), alternating=alternating, averaging=convention)
     weights = [fractions.Fraction(i ** POWERS[name]) for i in range(1, 9)]
     uniform_in_average = [1 if alternating and convention == "paper" else 2, 1]  # of player 0, of player 1
     for iteration in range(1, len(weights) + 1):
@@ -117,7 +111,7 @@ def test_averages_of_known_iterates(name, alternating, convention):
     ],
 )
 def test_factors_on_positive_and_negative_regrets(name, iteration, expected):
-    assert ALGORITHMS[name].local_rule.discounts(np.array([iteration])) == pytest.approx(np.array([expected]), rel=1e-15)
+    assert ALGORITHMS[name].rule.discounts.discounts(np.array([iteration])) == pytest.approx(np.array([expected]), rel=1e-15)
 
 
 def test_regrets_after_three_iterations_by_hand():
@@ -139,7 +133,7 @@ def test_regrets_after_three_iterations_by_hand():
     # What is predicted is not stored.
     expected |= {"sapcfr+": expected["pcfr+"], "sapdcfr+": expected["pdcfr+"]}
     game = compile_game(games.lone_player_game())
-    for name, solver_type in ALGORITHMS.items():
+    for name, solver_type in SOLVERS.items():
         solver = solver_type(game)
         solver.run(3)
         assert solver.self_play.cumulative_regrets()[1:] == pytest.approx(np.array(expected[name]), rel=1e-14)
@@ -198,12 +192,12 @@ def slow_iterates(root: games.Node, num_iterations: int, name: str, alternating:
 def test_iterates_and_averages_equal_the_formulas_of_the_papers(load, name, alternating):
     root, game = games.tree_of(load()), compile_game(load())
     sigmas = slow_iterates(root, 10, name, alternating)
-    solver = ALGORITHMS[name](game, alternating=alternating)
+    solver = make_solver(name, game, alternating=alternating)
     for sigma in sigmas[1:]:
         solver.run(1)
         assert reference.distance(reference.policy_of(solver.current_profile()), sigma) < 1e-10
     for convention, first in (("paper", [int(alternating), 0]), ("openspiel", [0, 0])):
-        solver = ALGORITHMS[name](game, alternating=alternating, averaging=convention)
+        solver = make_solver(name, game, alternating=alternating, averaging=convention)
         solver.run(10)
         expected = reference.average_policy(root, sigmas, power=POWERS[name], first=first)
         assert reference.distance(reference.policy_of(solver.average_profile()), expected) < 1e-10
@@ -224,7 +218,7 @@ def test_iterates_and_averages_equal_the_formulas_of_the_papers(load, name, alte
 @both_orders
 def test_ties_are_those_of_exact_arithmetic(load, num_iterations, name, alternating):
     sigmas = slow_iterates(games.tree_of(load()), num_iterations, name, alternating, exact=True)
-    solver = ALGORITHMS[name](load(), alternating=alternating)
+    solver = make_solver(name, load(), alternating=alternating)
     for sigma in sigmas[1:]:
         solver.run(1)
         assert reference.distance(reference.policy_of(solver.current_profile()), sigma) < 1e-12
@@ -235,53 +229,51 @@ def test_ties_are_those_of_exact_arithmetic(load, num_iterations, name, alternat
 
 SAME = {
     "dcfr(inf, -inf) is cfr+": (
-        functools.partial(DiscountedCFRSolver, local_rule=DiscountedRegretMatching(INF, -INF)),
+        functools.partial(DiscountedCFRSolver, rule=DiscountedRegretMatching(INF, -INF)),
         functools.partial(CFRPlusSolver, averaging=Averaging(2)),
     ),
     "dcfr(inf, -inf) with gamma 3.5 is cfr+ with it": (
-        functools.partial(
-            DiscountedCFRSolver, local_rule=DiscountedRegretMatching(INF, -INF), averaging=Averaging(3.5, "openspiel")
-        ),
+        functools.partial(DiscountedCFRSolver, rule=DiscountedRegretMatching(INF, -INF), averaging=Averaging(3.5, "openspiel")),
         functools.partial(CFRPlusSolver, averaging=Averaging(3.5, "openspiel")),
     ),
     "dcfr(inf, inf) is cfr": (
-        functools.partial(DiscountedCFRSolver, local_rule=DiscountedRegretMatching(INF, INF), averaging=Averaging(0)),
+        functools.partial(DiscountedCFRSolver, rule=DiscountedRegretMatching(INF, INF), averaging=Averaging(0)),
         CFRSolver,
     ),
     "lcfr is dcfr(1, 1, 1)": (
         LinearCFRSolver,
-        functools.partial(DiscountedCFRSolver, local_rule=DiscountedRegretMatching(1, 1), averaging=Averaging(1)),
+        functools.partial(DiscountedCFRSolver, rule=DiscountedRegretMatching(1, 1), averaging=Averaging(1)),
     ),
     "dcfr+ is dcfr(3/2, -inf, 4)": (
         DiscountedCFRPlusSolver,
-        functools.partial(DiscountedCFRSolver, local_rule=DiscountedRegretMatching(1.5, -INF), averaging=Averaging(4)),
+        functools.partial(DiscountedCFRSolver, rule=DiscountedRegretMatching(1.5, -INF), averaging=Averaging(4)),
     ),
     "dcfr+(inf) is cfr+": (
-        functools.partial(DiscountedCFRPlusSolver, local_rule=DiscountedRegretMatching(INF, -INF)),
+        functools.partial(DiscountedCFRPlusSolver, rule=DiscountedRegretMatching(INF, -INF)),
         functools.partial(CFRPlusSolver, averaging=Averaging(4)),
     ),
     "pdcfr+(inf) is pcfr+": (
-        functools.partial(PredictiveDiscountedCFRPlusSolver, local_rule=DiscountedRegretMatching(INF, -INF)),
+        functools.partial(PDCFRPlusSolver, rule=DiscountedRegretMatching(INF, -INF)),
         functools.partial(PredictiveCFRPlusSolver, averaging=Averaging(5)),
     ),
     "pcfr with regret matching+ is pcfr+": (
-        functools.partial(PredictiveCFRSolver, local_rule=RegretMatchingPlus()),
+        functools.partial(PredictiveCFRSolver, rule=RegretMatchingPlus()),
         PredictiveCFRPlusSolver,
     ),
     "sapcfr+ with the whole prediction is pcfr+": (
-        type("Whole", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"prediction_weight": 1.0}),
+        functools.partial(make_solver, "sapcfr+", prediction_weight=1.0),
         PredictiveCFRPlusSolver,
     ),
     "sapcfr+ with nothing of it is cfr+": (
-        type("Nothing", (SimpleAsymmetricPredictiveCFRPlusSolver,), {"prediction_weight": 0.0}),
+        functools.partial(make_solver, "sapcfr+", prediction_weight=0.0),
         functools.partial(CFRPlusSolver, averaging=Averaging(2)),
     ),
     "sapdcfr+(inf) is sapcfr+": (
-        functools.partial(SimpleAsymmetricPredictiveDiscountedCFRPlusSolver, local_rule=DiscountedRegretMatching(INF, -INF)),
-        functools.partial(SimpleAsymmetricPredictiveCFRPlusSolver, averaging=Averaging(5)),
+        functools.partial(make_solver, "sapdcfr+", rule=DiscountedRegretMatching(INF, -INF)),
+        functools.partial(make_solver, "sapcfr+", averaging=Averaging(5)),
     ),
     "cfr+ with regret matching is cfr": (
-        functools.partial(CFRPlusSolver, local_rule=RegretMatching(), averaging=Averaging(0)),
+        functools.partial(CFRPlusSolver, rule=RegretMatching(), averaging=Averaging(0)),
         CFRSolver,
     ),
 }
@@ -302,7 +294,7 @@ def test_special_cases_are_bit_identical(pair, game, alternating, request):
 @both_orders
 def test_no_two_variants_are_the_same(alternating, kuhn):
     policies = []
-    for solver_type in ALGORITHMS.values():
+    for solver_type in SOLVERS.values():
         solver = solver_type(kuhn, alternating=alternating)
         solver.run(20)
         policies.append(solver.average_profile().probabilities)
@@ -311,8 +303,8 @@ def test_no_two_variants_are_the_same(alternating, kuhn):
 
 
 def assert_compiled_equals_written_out(game: SequenceFormGame, name: str, num_iterations: int, **options: Any) -> None:
-    compiled = ALGORITHMS[name](game, reduce=False, **options)
-    written_out = LearningSolver(game, LEARNERS[name], **options)
+    compiled = make_solver(name, game, reduce=False, **options)
+    written_out = in_python(name, game, **options)
     for solver in (compiled, written_out):
         solver.run(num_iterations)
     assert compiled.averaging == written_out.averaging
@@ -346,8 +338,8 @@ OPENSPIEL = {"dcfr": discounted_cfr.DCFRSolver, "lcfr": discounted_cfr.LCFRSolve
 
 
 def assert_equals_openspiel(name: str, game: pyspiel.Game, num_iterations: int) -> float:
-    """Compares the NashConv of both."""
-    ours, theirs = ALGORITHMS[name](game, averaging="openspiel"), OPENSPIEL[name](game)
+    """The NashConv of both."""
+    ours, theirs = make_solver(name, game, averaging="openspiel"), OPENSPIEL[name](game)
     for _ in range(num_iterations):
         theirs.evaluate_and_update_policy()
     ours.run(num_iterations)
@@ -394,10 +386,10 @@ def test_all_exponents_give_valid_factors_and_strategies(alpha, beta):
             assert column[0] == 1 / 2
         if abs(exponent) in (1e4, 1e308):
             assert column[1:] == pytest.approx([limit] * 3, abs=1e-300)
-    for solver_type in (DiscountedCFRSolver, PredictiveDiscountedCFRPlusSolver):
-        solver = solver_type(GAMES["kuhn_poker"](), local_rule=rule)
+    for solver_type in (DiscountedCFRSolver, PDCFRPlusSolver):
+        solver = solver_type(GAMES["kuhn_poker"](), rule=rule)
         solver.run(50)
-        assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
+        assert np.isfinite(solver.self_play.cumulative_regrets()).all()
         assert np.isfinite(solver.nash_conv())
         for profile in (solver.current_profile(), solver.average_profile()):
             assert reference.plain_sum(profile.probabilities) == pytest.approx(2 + 12, rel=1e-12)
@@ -413,7 +405,7 @@ def test_exponents_that_are_not_numbers_are_refused(exponents):
 @pytest.mark.parametrize("power", [math.nan, INF, -1.0])
 def test_invalid_powers_are_refused(name, power):
     with pytest.raises(ValueError, match="power must be finite and at least 0"):
-        ALGORITHMS[name](EFG, averaging=Averaging(power))
+        make_solver(name, EFG, averaging=Averaging(power))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
@@ -421,17 +413,14 @@ def test_invalid_powers_are_refused(name, power):
 def test_discounts_may_reduce_a_regret_to_any_magnitude(name, alpha):
     # Row 0 is always better by 2: it has a regret of 1 from the first iteration, which shrinks from then on, and is never left.
     game, rule = games.matrix_game([[2, 1], [0, -1]]), DiscountedRegretMatching(alpha, 0)
-    learner = dataclasses.replace(LEARNERS[name], options={**LEARNERS[name].options, "rule": rule})
-    for solver in (ALGORITHMS[name](game, local_rule=rule), LearningSolver(game, learner)):
+    for solver in (make_solver(name, game, rule=rule), in_python(name, game, rule=rule)):
         for _ in range(500):
             solver.run(1)
             assert solver.current_profile().of_player(0).tolist() == [1, 1, 0]
 
 
-def test_openspiel_agrees_where_discounts_reduce_regrets():
-    ours = DiscountedCFRSolver(
-        GAMES["kuhn_poker"](), local_rule=DiscountedRegretMatching(0, 0), averaging=Averaging(2, "openspiel")
-    )
+def test_openspiels_discounted_cfr_agrees_where_discounts_wear_regrets_down():
+    ours = DiscountedCFRSolver(GAMES["kuhn_poker"](), rule=DiscountedRegretMatching(0, 0), averaging=Averaging(2, "openspiel"))
     theirs = discounted_cfr.DCFRSolver(GAMES["kuhn_poker"](), alpha=0, beta=0, gamma=2)
     ours.run(300)
     for _ in range(300):
@@ -445,8 +434,8 @@ def test_openspiel_agrees_where_discounts_reduce_regrets():
 
 @every_variant
 @both_orders
-def test_results_do_not_depend_on_how_iterations_are_divided_into_runs(name, alternating, kuhn):
-    solvers = [ALGORITHMS[name](kuhn, alternating=alternating) for _ in range(3)]
+def test_iterations_are_the_same_doubles_however_they_are_divided(name, alternating, kuhn):
+    solvers = [make_solver(name, kuhn, alternating=alternating) for _ in range(3)]
     solvers[0].run(60)
     for _ in range(60):
         solvers[1].evaluate_and_update_policy()
@@ -473,23 +462,23 @@ def test_factors_may_change_in_any_iteration(alternating):
     game = compile_game(
         pyspiel.load_game("turn_based_simultaneous_game(game=goofspiel(num_cards=4,imp_info=True,points_order=descending))")
     )
-    solvers = [CFRSolver(game, alternating=alternating, local_rule=Forgiving(), reduce=False) for _ in range(2)]
+    solvers = [CFRSolver(game, alternating=alternating, rule=Forgiving(), reduce=False) for _ in range(2)]
     solvers[0].run(60)
     for _ in range(60):
         solvers[1].run(1)  # in which nothing is passed over
     assert tables(solvers[0]) == tables(solvers[1])
 
 
-def by_file(solver: CompiledSolver, folder: pathlib.Path) -> Solver:
+def by_file(solver: Solver, folder: pathlib.Path) -> Solver:
     solver.save(folder / "solver.npz")
     return Solver.load(folder / "solver.npz", solver.game)
 
 
-def by_pickle(solver: CompiledSolver, folder: pathlib.Path) -> Solver:
+def by_pickle(solver: Solver, folder: pathlib.Path) -> Solver:
     return pickle.loads(pickle.dumps(solver))
 
 
-def by_copy(solver: CompiledSolver, folder: pathlib.Path) -> Solver:
+def by_copy(solver: Solver, folder: pathlib.Path) -> Solver:
     return copy.copy(solver)
 
 
@@ -501,18 +490,19 @@ RULES = [None, DiscountedRegretMatching(0.7, -1.3), DiscountedRegretMatching(2, 
 @pytest.mark.parametrize("done", [0, 1, 6])
 @every_variant
 @both_orders
-def test_resumed_solvers_have_identical_results(name, alternating, done, rule, again, tmp_path, kuhn):
-    solver = ALGORITHMS[name](kuhn, alternating=alternating, local_rule=rule)
+def test_resumed_solvers_go_on_to_the_same_doubles(name, alternating, done, rule, again, tmp_path, kuhn):
+    solver = make_solver(name, kuhn, alternating=alternating, rule=rule)
     solver.run(done)
     resumed = again(solver, tmp_path)
-    assert type(resumed) is ALGORITHMS[name]
-    assert resumed.self_play.local_rule == (ALGORITHMS[name].local_rule if rule is None else rule)
+    assert type(resumed) is type(solver)
+    assert resumed.self_play.rule == solver.self_play.rule
+    assert resumed.self_play.rule.discounts == (ALGORITHMS[name].rule.discounts if rule is None else rule)
     assert (resumed.averaging, resumed.alternating, resumed.iteration) == (solver.averaging, alternating, done)
     assert tables(resumed) == tables(solver)
     for each in (solver, resumed):
         each.run(9)
     assert tables(resumed) == tables(solver)
-    undisturbed = ALGORITHMS[name](kuhn, alternating=alternating, local_rule=rule)
+    undisturbed = make_solver(name, kuhn, alternating=alternating, rule=rule)
     undisturbed.run(done + 9)
     assert tables(resumed) == tables(undisturbed)
 
@@ -520,7 +510,7 @@ def test_resumed_solvers_have_identical_results(name, alternating, done, rule, a
 @every_variant
 @both_orders
 def test_leduc_poker_is_resumed_after_many_iterations(name, alternating, tmp_path, leduc):
-    solver = ALGORITHMS[name](leduc, alternating=alternating)
+    solver = make_solver(name, leduc, alternating=alternating)
     solver.run(300)
     resumed = by_file(solver, tmp_path)
     for each in (solver, resumed):
@@ -528,8 +518,8 @@ def test_leduc_poker_is_resumed_after_many_iterations(name, alternating, tmp_pat
     assert tables(resumed) == tables(solver)
 
 
-def test_checkpoints_distinguish_local_rules(tmp_path, kuhn):
-    plain, changed = DiscountedCFRSolver(kuhn), DiscountedCFRSolver(kuhn, local_rule=DiscountedRegretMatching(0.7, -1.3))
+def test_a_local_rule_is_part_of_what_a_checkpoint_tells_apart(tmp_path, kuhn):
+    plain, changed = DiscountedCFRSolver(kuhn), DiscountedCFRSolver(kuhn, rule=DiscountedRegretMatching(0.7, -1.3))
     for solver in (plain, changed):
         solver.run(6)
     assert tables(plain) != tables(changed)
@@ -537,7 +527,7 @@ def test_checkpoints_distinguish_local_rules(tmp_path, kuhn):
     resumed.run(3)
     changed.run(3)
     assert tables(resumed) == tables(changed)
-    with pytest.raises(ValueError, match="saved by a DiscountedCFRSolver, expected one of LinearCFRSolver"):
+    with pytest.raises(ValueError, match="saved by a DiscountedCFRSolver, expected a LinearCFRSolver"):
         LinearCFRSolver.load(tmp_path / "solver.npz", kuhn)
 
 
@@ -546,7 +536,7 @@ def test_checkpoints_distinguish_local_rules(tmp_path, kuhn):
 @both_orders
 def test_units_make_no_difference(name, alternating, factor):
     for load in (GAMES["kuhn_poker"], games.biased_rock_paper_scissors, GAMES["random_efg"]):
-        plain, scaled = (ALGORITHMS[name](games.scaled_game(load(), unit), alternating=alternating) for unit in (1.0, factor))
+        plain, scaled = (make_solver(name, games.scaled_game(load(), unit), alternating=alternating) for unit in (1.0, factor))
         for solver in (plain, scaled):
             solver.run(50)
         assert np.allclose(plain.average_profile().probabilities, scaled.average_profile().probabilities, rtol=0, atol=1e-9)
@@ -557,16 +547,16 @@ def test_units_make_no_difference(name, alternating, factor):
 
 def test_all_types_of_numbers_are_saved(tmp_path):
     rule, averaging = DiscountedRegretMatching(np.int64(1), np.float32(0.5)), Averaging(np.int64(2), delay=np.int32(1))
-    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule, averaging=averaging)
+    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule, averaging=averaging)
     solver.run(3)
     solver.save(tmp_path / "saved.npz")
-    assert Solver.load(tmp_path / "saved.npz").self_play.local_rule == DiscountedRegretMatching(1.0, 0.5)
+    assert Solver.load(tmp_path / "saved.npz").self_play.rule.discounts == DiscountedRegretMatching(1.0, 0.5)
 
 
 @pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
-def test_arguments_that_are_not_local_rules_are_refused(rule):
-    with pytest.raises(TypeError, match="local_rule must be an object with a method discounts"):
-        DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=rule)
+def test_what_is_no_local_rule_is_refused(rule):
+    with pytest.raises(TypeError, match="a local rule is .* or discounts of regret matching, got"):
+        DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -577,7 +567,7 @@ def test_invalid_factors_are_refused(factors):
         def discounts(self, iterations):
             return np.array(factors)
 
-    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), local_rule=Rule())
+    solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=Rule())
     with pytest.raises(ValueError, match="gave no two finite factors"):
         solver.run(1)
     assert solver.iteration == 0

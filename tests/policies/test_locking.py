@@ -10,13 +10,11 @@ import games
 import numpy as np
 import pytest
 import reference
+from families import SOLVERS
 from games import GAMES, Chance, Node, Turn, mentions
 
 from spiel_cfrplus import (
-    ALGORITHMS,
-    LEARNERS,
     CFRPlusSolver,
-    LearningSolver,
     LockedGame,
     PredictiveCFRPlusSolver,
     StrategyProfile,
@@ -24,6 +22,7 @@ from spiel_cfrplus import (
     compile_subgame,
     evaluate,
     lock,
+    make_solver,
     read_policy,
 )
 from spiel_cfrplus.analysis.theory import TheoryChecks
@@ -179,8 +178,8 @@ def test_locks_with_probability_0_cause_no_nan_below():
 # Locks in company.
 
 
-@pytest.mark.parametrize("solver_type", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_no_solver_changes_locked_infostates(solver_type):
+@pytest.mark.parametrize("solver_type", SOLVERS.values(), ids=SOLVERS)
+def test_every_solver_leaves_locked_infostates_alone(solver_type):
     game = lock(GAMES["kuhn_poker"](), {(0, "0"): bets(0.25), (1, "1p"): bets(0.125)})
     solver = solver_type(game)
     solver.run(500)
@@ -194,7 +193,7 @@ def test_no_solver_changes_locked_infostates(solver_type):
 
 def test_learners_and_theory_take_locked_games():
     game = lock(GAMES["kuhn_poker"](), {(0, "0"): bets(0.25)})
-    learner = LearningSolver(game, LEARNERS["cfr_hedge"])
+    learner = make_solver("cfr_hedge", game)
     learner.run(500)
     assert learner.nash_conv() < 0.02
     checks = TheoryChecks(CFRPlusSolver(game))

@@ -32,7 +32,7 @@ def test_follows_openspiel(game, num_iterations):
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
 def test_the_average_is_within_the_regrets_of_an_equilibrium(name):
     game = compile_game(pyspiel.load_game(name))
-    solver = CFRBRSolver(game, local_rule=RegretMatchingPlus(), averaging=Averaging(1))
+    solver = CFRBRSolver(game, rule=RegretMatchingPlus(), averaging=Averaging(1))
     solver.run(500)
     assert solver.nash_conv() < 0.1 * evaluate(game, CFRBRSolver(game).average_profile()).nash_conv
     assert solver.alternating is False
@@ -55,12 +55,6 @@ def test_what_it_cannot_do_is_refused():
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
     with pytest.raises(TypeError, match="about players who meet"):
         TheoryChecks(CFRBRSolver(KUHN))
-    with pytest.raises(TypeError, match=r"cannot save cfr-br, only .*; pickle this one instead"):
-        CFRBRSolver(KUHN).save("never_written.npz")
-    with pytest.raises(TypeError, match=r"cannot save cfr-br, only .*; nor can its game be pickled"):
-        CFRBRSolver(games.biased_rock_paper_scissors()).save("never_written.npz")
-    with pytest.raises(TypeError, match=r"cannot load a CFRBRSolver, only .*; unpickle it instead"):
-        CFRBRSolver.load("never_written.npz")
 
 
 def test_iterations_are_counted_from_zero():

@@ -11,13 +11,14 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from families import SOLVERS
 from waiting import within
 
-from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, compile_subgame, lock
+from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, compile_subgame, lock
 from spiel_cfrplus._utils.files import check_writable
 from spiel_cfrplus.solving import checkpoint
-from spiel_cfrplus.solving.solvers import CompiledSolver
 
+NAN = float("nan")
 KUHN = pyspiel.load_game("kuhn_poker")
 LEDUC = pyspiel.load_game("leduc_poker")
 
@@ -43,12 +44,12 @@ def by_deepcopy(solver, folder):
 
 @pytest.mark.parametrize("again", [by_file, by_pickle, by_deepcopy])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("solver_type", ALGORITHMS.values())
+@pytest.mark.parametrize("solver_type", SOLVERS.values())
 def test_resumed_solver_goes_on_to_the_same_doubles(solver_type, options, again, tmp_path):
     solver = solver_type(KUHN, **options)
     solver.run(20)
     resumed = again(solver, tmp_path)
-    assert type(resumed) is solver_type
+    assert type(resumed) is type(solver)
     assert (resumed.iteration, resumed.alternating, resumed.averaging) == (20, solver.alternating, solver.averaging)
     solver.run(50)
     resumed.run(50)
@@ -119,7 +120,7 @@ def test_load_refuses_other_games_and_solvers(tmp_path):
     # The same infostates, other payoffs.
     with pytest.raises(ValueError, match="saved for another game"):
         Solver.load(path, pyspiel.load_game("misere(game=kuhn_poker())"))
-    with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected one of CFRSolver"):
+    with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected a CFRSolver"):
         CFRSolver.load(path)
 
 
@@ -179,9 +180,9 @@ def test_base_classes_load_any_compiled_solver_and_new_classes_their_own(tmp_pat
 
     for solver_type in (CFRPlusSolver, Mine):
         solver_type(KUHN).save(tmp_path / f"{solver_type.__name__}.npz")
-    assert type(CompiledSolver.load(tmp_path / "CFRPlusSolver.npz")) is CFRPlusSolver
+    assert type(Solver.load(tmp_path / "CFRPlusSolver.npz")) is CFRPlusSolver
     assert type(Mine.load(tmp_path / "Mine.npz")) is Mine
-    with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected one of Mine"):
+    with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected a Mine"):
         Mine.load(tmp_path / "CFRPlusSolver.npz")
 
 
@@ -262,9 +263,9 @@ def rewritten(path, *, options=None, **arrays):
     [
         {"options": {"averaging": [1, 2]}},
         {"options": {"averaging": {"power": -1}}},
-        {"options": {"local_rule": "RegretMatching"}},
-        {"options": {"local_rule": {"kind": "Unknown"}}},
-        {"options": {"local_rule": {"kind": "RegretMatching", "alpha": 1}}},
+        {"options": {"rule": "RegretMatching"}},
+        {"options": {"rule": {"kind": "Unknown"}}},
+        {"options": {"rule": {"kind": "RegretMatching", "prediction_weight": 0.0, "alpha": 1}}},
         {"options": {"game": 3}},
         {"options": {"alternating": "yes"}},
         {"options": {"alternating": 1}},
@@ -282,17 +283,27 @@ def rewritten(path, *, options=None, **arrays):
         {"options": {"averaging": {"power": float("nan"), "convention": "paper", "delay": 0}}},
         {"options": {"averaging": {"power": 1.0, "convention": "paper", "delay": 0, "one_more": 1}}},
         {"options": {"averaging": {"power": "1", "convention": "paper", "delay": 0}}},
-        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": float("nan"), "beta": 0.0}}},
-        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": 10**400, "beta": 0.0}}},
-        {"options": {"local_rule": {"kind": "DiscountedRegretMatching", "alpha": 1.5}}},
-        {"options": {"local_rule": {"kind": ["RegretMatching"]}}},
-        {"cumulative_regrets": np.full(26, np.nan)},
-        {"cumulative_regrets": np.full(26, np.inf)},
-        {"cumulative_regrets": np.zeros(25)},
-        {"cumulative_regrets": np.zeros((26, 1))},
-        {"cumulative_regrets": np.zeros(26, np.float32)},
-        {"utility": np.zeros(26), "one_more": np.zeros(3)},
-        {"cumulative_regrets": np.zeros(26, np.complex128)},
+        {
+            "options": {
+                "rule": {"kind": "DiscountedRegretMatching", "prediction_weight": 0.0, "alpha": float("nan"), "beta": 0.0}
+            }
+        },
+        {"options": {"rule": {"kind": "DiscountedRegretMatching", "prediction_weight": 0.0, "alpha": 10**400, "beta": 0.0}}},
+        {"options": {"rule": {"kind": "DiscountedRegretMatching", "prediction_weight": 0.0, "alpha": 1.5}}},
+        {"options": {"rule": {"kind": ["RegretMatching"]}}},
+        {"options": {"rule": {"kind": "RegretMatchingPlus"}}},
+        {"options": {"rule": {"kind": "RegretMatchingPlus", "prediction_weight": 1.5}}},
+        {"options": {"rule": {"kind": "RegretMatchingPlus", "prediction_weight": NAN}}},
+        {"options": {"rule": {"kind": "RegretMatchingPlus", "prediction_weight": "0"}}},
+        {"options": {"rule": {"kind": "module:\x1b[2J"}}},
+        {"options": {"rule": {"kind": "module:rule", "parameter": [1]}}},
+        {"regrets": np.full(26, np.nan)},
+        {"regrets": np.full(26, np.inf)},
+        {"regrets": np.zeros(25)},
+        {"regrets": np.zeros((26, 1))},
+        {"regrets": np.zeros(26, np.float32)},
+        {"predicted_regrets": np.zeros(26), "one_more": np.zeros(3)},
+        {"regrets": np.zeros(26, np.complex128)},
         {"cumulative_policy": np.full(26, -1.0)},
         {"iteration": np.array([-3, -3])},
         {"iteration": np.array([3, 7])},
@@ -426,9 +437,9 @@ def test_compressed_checkpoints_are_refused(tmp_path):
 def test_arrays_of_another_size_than_the_games_are_refused_before_they_are_read(tmp_path, kuhn):
     path = tmp_path / "saved.npz"
     CFRPlusSolver(kuhn).save(path)
-    rewritten(path, cumulative_regrets=np.zeros(4_000_000))
+    rewritten(path, regrets=np.zeros(4_000_000))
     tracemalloc.start()
-    with pytest.raises(ValueError, match=r"cumulative_regrets is float64 of shape \(4000000,\), not float64 of shape \(26,\)"):
+    with pytest.raises(ValueError, match=r"regrets is float64 of shape \(4000000,\), not float64 of shape \(26,\)"):
         Solver.load(path, kuhn)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()

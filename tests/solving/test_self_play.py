@@ -19,6 +19,7 @@ from spiel_cfrplus.regret_minimizers import (
     RegretMatchingPlus,
     SimplexRegretMatching,
 )
+from spiel_cfrplus.regret_minimizers.regret_matching import as_local_rule
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
 from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 from spiel_cfrplus.solving.self_play import SelfPlay
@@ -58,7 +59,7 @@ def average_nash_conv(session):
 )
 def test_composed_cfr_in_written_out_self_play_equals_the_compiled_loop(game, rule, num_iterations, alternating):
     averaging = Averaging(power=1)
-    compiled = CompiledSelfPlay(game, rule, averaging, alternating)
+    compiled = CompiledSelfPlay(game, as_local_rule(rule), averaging, alternating)
     pairs = list(zip(game.treeplexes, map(game.tie_tolerance.__getitem__, game.player_slices), strict=True))
     composed = SelfPlay(game, [compose_matching(*pair, rule) for pair in pairs], averaging, alternating)
     halfway = SelfPlay(game, [CFR(treeplex, rule, tie_tolerance=own) for treeplex, own in pairs], averaging, alternating)
@@ -97,7 +98,7 @@ def test_predictive_cfr_plus_follows_the_slow_implementation(game, alternating, 
     ],
 )
 def test_discounted_cfr_follows_the_slow_implementation(game, rule, power, alternating, expected):
-    session = CompiledSelfPlay(game, rule, Averaging(power), alternating)
+    session = CompiledSelfPlay(game, as_local_rule(rule), Averaging(power), alternating)
     for iteration, value in expected.items():
         session.run(iteration - session.iteration)
         assert average_nash_conv(session) == pytest.approx(value, rel=1e-9)
@@ -175,7 +176,7 @@ def test_a_best_response_to_a_static_opponent_is_learned():
 def test_three_players():
     game = compile_game(pyspiel.load_game("kuhn_poker(players=3)"))
     composed = SelfPlay(game, compose(game, functools.partial(SimplexRegretMatching, rule=RegretMatchingPlus())))
-    compiled = CompiledSelfPlay(game, RegretMatchingPlus(), Averaging(), True)
+    compiled = CompiledSelfPlay(game, as_local_rule(RegretMatchingPlus()), Averaging(), True)
     composed.run(30)
     compiled.run(30)
     np.testing.assert_allclose(composed.average_policy(), compiled.average_policy(), rtol=0, atol=1e-12)

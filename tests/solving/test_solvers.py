@@ -449,9 +449,11 @@ def test_options_are_kept_and_shown():
 
 
 def test_algorithms_are_listed_by_name():
-    assert {ALGORITHMS[solver_type.algorithm] for solver_type in SOLVERS} == set(SOLVERS)
-    assert CFRSolver.algorithm == "cfr"
-    assert CFRPlusSolver.algorithm == "cfr+"
+    for name, algorithm in SOLVERS.items():
+        assert algorithm.name == name == str(algorithm)
+        assert algorithm.source
+    assert CFRSolver.algorithm is ALGORITHMS["cfr"]
+    assert CFRPlusSolver.algorithm is ALGORITHMS["cfr+"]
 
 
 def test_evaluate_and_update_policy_is_one_iteration_and_returns_nothing():

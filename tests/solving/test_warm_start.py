@@ -10,18 +10,16 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
+from families import SOLVERS, in_python
 from games import GAMES, Chance, End, Turn, mentions
 
 from spiel_cfrplus import (
-    ALGORITHMS,
-    LEARNERS,
     Averaging,
     CFRPlusSolver,
     CFRSolver,
-    LearningSolver,
     LinearCFRSolver,
+    PDCFRPlusSolver,
     PredictiveCFRPlusSolver,
-    PredictiveDiscountedCFRPlusSolver,
     SequenceFormGame,
     Solver,
     StrategyProfile,
@@ -34,7 +32,7 @@ from spiel_cfrplus.analysis.theory import THEOREM_5, TheoryChecks
 from spiel_cfrplus.solving.warm_start import counterfactual_ranges
 
 NAN = float("nan")
-all_solvers = pytest.mark.parametrize("solver_type", ALGORITHMS.values(), ids=ALGORITHMS)
+all_solvers = pytest.mark.parametrize("solver_type", SOLVERS.values(), ids=SOLVERS)
 
 # Games in which the strategies of predictive solvers converge.
 CONVERGENT = [
@@ -132,7 +130,7 @@ def test_regrets_worked_by_hand(kuhn):
         (CFRSolver, 1, 0.2),
         (CFRSolver, 7, 0.2),
         (PredictiveCFRPlusSolver, 7, 1.0),
-        (ALGORITHMS["sapcfr+"], 7, 7 / 15),
+        (SOLVERS["sapcfr+"], 7, 7 / 15),
     ):
         found = regrets(warm(solver_type(kuhn), kuhn_policy(EQUILIBRIUM), weight))
         for key, (size, bet) in expected.items():
@@ -209,11 +207,11 @@ def test_goes_on_about_as_well_as_the_run_that_the_policy_came_from(solver_type,
     started.run(800)
     assert started.nash_conv() < before / 3
     # Where predictions have a weight, the regrets to start with are a compromise; see the module `warm_start`.
-    assert started.nash_conv() < (2.5 if solver_type.prediction_weight in (0, 1) else 4) * solver.nash_conv()
+    assert started.nash_conv() < (2.5 if solver.algorithm.rule.prediction_weight in (0, 1) else 4) * solver.nash_conv()
 
 
 @pytest.mark.parametrize("name", CONVERGENT)
-@pytest.mark.parametrize("solver_type", [PredictiveCFRPlusSolver, PredictiveDiscountedCFRPlusSolver])
+@pytest.mark.parametrize("solver_type", [PredictiveCFRPlusSolver, PDCFRPlusSolver])
 def test_predictive_solvers_do_not_fall_back(solver_type, name):
     game = compile_game(pyspiel.load_game(name))
     solver = solver_type(game)
@@ -393,8 +391,8 @@ def test_weights_whose_sum_would_take_minutes_or_years_are_refused(weight, kuhn)
 
 
 def test_learners_of_ones_own_are_refused(kuhn):
-    solver = LearningSolver(kuhn, LEARNERS["cfr+"])
-    with pytest.raises(TypeError, match=mentions("cannot warm-start cfr+", "compiled as a whole")):
+    solver = in_python("cfr+", kuhn)
+    with pytest.raises(TypeError, match=mentions("cannot warm-start cfr+", "its minimizers are Python objects")):
         solver.warm_start(kuhn_policy(EQUILIBRIUM), 5)
     assert solver.iteration == 0
 
