@@ -49,16 +49,9 @@ GAMES = {
 
 
 def divided(session: CompiledSelfPlay, threads: int) -> CompiledSelfPlay:
-    """A copy of a session with `threads` threads."""
-    other = CompiledSelfPlay(
-        session.game,
-        session.rule,
-        session.averaging,
-        session.alternating,
-        session.exact_ties,
-        session.reduction,
-        threads,
-    )
+    """The same session with so many threads."""
+    how = (session.rule, session.averaging, session.alternating, session.exact_ties)
+    other = CompiledSelfPlay(session.game, *how, session.reduction, threads)
     other.load_state_dict(session.state_dict())
     return other
 

@@ -12,9 +12,11 @@ import pyspiel
 from absl import app, flags
 from pages import write_whole
 
-from spiel_cfrplus import LEARNERS, Learner, LearningSolver, SequenceFormGame, compile_game, evaluate
+from spiel_cfrplus import ALGORITHMS, Algorithm, Averaging, SequenceFormGame, Solver, compile_game, evaluate
 from spiel_cfrplus.analysis.convergence import report_iterations
 from spiel_cfrplus.regret_minimizers.minimizer import regret_bound
+from spiel_cfrplus.solving.self_play import SelfPlay
+from spiel_cfrplus.solving.session import Feature
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("output", None, "Write the page, in Markdown, to this file as well.")
@@ -24,7 +26,7 @@ TARGETS = {"kuhn_poker": 0.02, "leduc_poker": 0.2}
 
 PAGE = """# All learners, measured
 
-Self-play of each of `spiel_cfrplus.LEARNERS` against itself with alternating updates, step sizes tuned to the game as it is
+Self-play of each of `spiel_cfrplus.ALGORITHMS` but CFR-BR, with alternating updates, step sizes tuned to the game as it is
 played, and the weights of the average that suit it. Made by
 
 ```bash
@@ -59,16 +61,17 @@ class Run:
         return [first, f"{self.average:.1e}", f"{self.last:.1e}", f"{self.share_of_bound:.2f}"]
 
 
-def run(learner: Learner, game: SequenceFormGame, target: float, num_iterations: int) -> Run:
+def run(learner: Algorithm, game: SequenceFormGame, target: float, num_iterations: int) -> Run:
     """Self-play from the start."""
-    solver = LearningSolver(game, learner)
+    session = SelfPlay(game, learner.minimizers(game), Averaging(learner.averaging_power))
+    solver = Solver.of_session(session, learner.name)
     first_below, share = None, 0.0
     for iteration in report_iterations(0, num_iterations):
         solver.run(iteration - solver.iteration)
         if first_below is None and solver.nash_conv() < target:
             first_below = iteration
-        bounds = np.array([regret_bound(minimizer) for minimizer in solver.self_play.minimizers])
-        share = max(share, float((solver.self_play.regrets() / bounds).max()))
+        bounds = np.array([regret_bound(minimizer) for minimizer in session.minimizers])
+        share = max(share, float((session.regrets() / bounds).max()))
     return Run(first_below, solver.nash_conv(), evaluate(game, solver.current_profile()).nash_conv, share)
 
 
@@ -80,7 +83,9 @@ def table(num_iterations: int) -> Iterator[str]:
     yield f"| {' | '.join(header)} |"
     yield f"|{'---|' * len(header)}"
     games = {name: compile_game(pyspiel.load_game(name)) for name in TARGETS}
-    for learner in LEARNERS.values():
+    for learner in ALGORITHMS.values():
+        if learner.refusal(Feature.THEORY):  # the players of CFR-BR do not meet
+            continue
         runs = [run(learner, games[name], target, num_iterations) for name, target in TARGETS.items()]
         yield f"| `{learner.name}` | {' | '.join(cell for outcome in runs for cell in outcome.cells())} |"
 

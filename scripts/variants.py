@@ -5,6 +5,7 @@ python scripts/variants.py --rows=restarts
 python scripts/variants.py --rows=stabilized
 """
 
+import functools
 import sys
 from collections.abc import Iterator
 
@@ -16,16 +17,15 @@ from stabilized import Smooth, Stable, cfr_with
 
 from spiel_cfrplus import (
     ALGORITHMS,
-    LEARNERS,
     Averaging,
-    CFRBRSolver,
-    LearningSolver,
     PredictiveCFRPlusSolver,
     SequenceFormGame,
     Solver,
     compile_game,
     evaluate,
+    make_solver,
 )
+from spiel_cfrplus.regret_minimizers import CFR, RegretMatchingPlus
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("output", None, "Write the page, in Markdown, to this file as well.")
@@ -46,6 +46,7 @@ GAMES = {
     ),
 }
 MATRIX = ("matrix game", [[2, -1, 0], [-1, 1, 3], [1, 0, -2]])
+VARIANTS = ("cfr", "cfr+", "lcfr", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+", "sapcfr+", "sapdcfr+")
 # What else than its own weights of the average is worth trying with an algorithm.
 OTHER_POWERS = {"cfr+": (2.0,), "pcfr+": (10.0,), "pdcfr+": (20.0,)}
 
@@ -81,11 +82,11 @@ def chosen(title: str) -> bool:
 
 def family(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     """All variants, ready to begin."""
-    for algorithm, solver_type in ALGORITHMS.items():
-        yield algorithm, solver_type(game)
+    for algorithm in VARIANTS:
+        yield algorithm, make_solver(algorithm, game)
         for power in OTHER_POWERS.get(algorithm, ()):
-            yield f"{algorithm}, weights t^{power:g}", solver_type(game, averaging=Averaging(power))
-    yield CFRBRSolver.algorithm, CFRBRSolver(game)
+            yield f"{algorithm}, weights t^{power:g}", make_solver(algorithm, game, averaging=Averaging(power))
+    yield "cfr-br", make_solver("cfr-br", game)
 
 
 class Restarting(Solver):
@@ -103,14 +104,12 @@ class Restarting(Solver):
 def restarts(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     """Solvers with averages of all strategies beside those since the last restart."""
     for algorithm in ("cfr+", "dcfr", "dcfr+", "pcfr+", "pdcfr+"):
-        solver_type = ALGORITHMS[algorithm]
-        for power in sorted({solver_type.averaging_power, *OTHER_POWERS.get(algorithm, ())}):
-            yield f"{algorithm}, weights t^{power:g}", solver_type(game, averaging=Averaging(power))
-        for power in (0.0, solver_type.averaging_power):
-            yield (
-                f"{algorithm}, weights t^{power:g}, restarts",
-                Restarting(solver_type(game, averaging=Averaging(power)).self_play),
-            )
+        own_power = ALGORITHMS[algorithm].averaging_power
+        for power in sorted({own_power, *OTHER_POWERS.get(algorithm, ())}):
+            yield f"{algorithm}, weights t^{power:g}", make_solver(algorithm, game, averaging=Averaging(power))
+        for power in (0.0, own_power):
+            session = make_solver(algorithm, game, averaging=Averaging(power)).self_play
+            yield f"{algorithm}, weights t^{power:g}, restarts", Restarting.of_session(session, algorithm)
 
 
 def stabilized(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
@@ -118,13 +117,13 @@ def stabilized(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
     for power in (2.0, 10.0):
         averaging = Averaging(power)
         yield f"pcfr+, weights t^{power:g}", PredictiveCFRPlusSolver(game, averaging=averaging)
-        plain = LEARNERS["pcfr+"].__call__
-        yield f"pcfr+ without rounding, t^{power:g}", LearningSolver(game, plain, averaging=averaging)
+        plain = functools.partial(CFR, local_rule=RegretMatchingPlus(), prediction_weight=1.0)
+        yield f"pcfr+ without rounding, t^{power:g}", Solver.of_minimizers(game, plain, averaging=averaging)
         for minimizer in (Smooth, Stable):
             for floor in (0.01, 1.0):
                 make = cfr_with(minimizer, game, floor)
                 name = f"{minimizer.__name__.lower()}, floor {floor:g}, t^{power:g}"
-                yield name, LearningSolver(game, make, averaging=averaging)
+                yield name, Solver.of_minimizers(game, make, averaging=averaging)
 
 
 ROWS = {"family": family, "restarts": restarts, "stabilized": stabilized}

@@ -6,10 +6,10 @@ Logarithmic axes cannot show zeros. A row with NashConv 0 is drawn as a triangle
 a gap there. A row at iteration 0 or after 0 seconds is omitted from the plot whose axis cannot show it.
 
 >>> import pyspiel
->>> from spiel_cfrplus import ALGORITHMS
+>>> from spiel_cfrplus import make_solver
 >>> from spiel_cfrplus.analysis.convergence import convergence
 >>> game = pyspiel.load_game("kuhn_poker")
->>> runs = {name: list(convergence(ALGORITHMS[name](game), 100)) for name in ("cfr", "cfr+")}
+>>> runs = {name: list(convergence(make_solver(name, game), 100)) for name in ("cfr", "cfr+")}
 >>> figure = convergence_figure(runs, title="Kuhn poker")
 >>> [axes.get_xlabel() for axes in figure.axes]
 ['iterations', 'seconds']

@@ -204,6 +204,8 @@ class Algorithm:
           TypeError: there is no such parameter, or it is not a number.
           ValueError: a number that makes no sense.
         """
+        if not parameters:
+            return self
         self.check_options(*parameters)
         checked = {name: _CHECKS[name](value) for name, value in parameters.items()}
         if self.rule is None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from games import GAMES, mentions
 
-from spiel_cfrplus import LEARNERS, Averaging, CFRPlusSolver, CFRSolver, Solver, StrategyProfile, compile_game, lock
+from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, StrategyProfile, compile_game, lock, make_solver
 from spiel_cfrplus._utils import validation
 from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.analysis.crosscheck import crosscheck
@@ -96,7 +96,7 @@ def test_arguments_that_are_not_numbers_are_named(value, kuhn):
         calls["prediction_weight"] = lambda: CFR(kuhn.treeplexes[0], prediction_weight=value)
         calls["time_limit"] = lambda: convergence(CFRSolver(kuhn), 1, time_limit=value)
         calls["target_nash_conv"] = lambda: convergence(CFRSolver(kuhn), 1, target_nash_conv=value)
-        calls["step_size"] = lambda: LEARNERS["cfr_hedge"].with_step_size(value)
+        calls["step_size"] = lambda: make_solver("cfr_hedge", kuhn, step_size=value)
     for name, call in calls.items():
         with pytest.raises(TypeError, match=mentions(f"{name} must be a number, got {value!r}")):
             call()

@@ -109,7 +109,12 @@ def test_a_chance_outcome_of_probability_0_leaves_no_nan_anywhere():
         assert solver.game.tree.chance_probability.tolist().count(0.0) == 1
         solver.run(100)
         evaluation = solver.evaluate()
-        for array in (*solver.self_play.state_dict().values(), solver.game.payoffs, evaluation.values, evaluation.best_response_values):
+        for array in (
+            *solver.self_play.state_dict().values(),
+            solver.game.payoffs,
+            evaluation.values,
+            evaluation.best_response_values,
+        ):
             assert np.isfinite(array).all()
         assert np.isfinite(solver.average_policy().action_probability_array).all()
         assert 0 < solver.nash_conv() < 0.1

@@ -555,7 +555,7 @@ def test_all_types_of_numbers_are_saved(tmp_path):
 
 @pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
 def test_what_is_no_local_rule_is_refused(rule):
-    with pytest.raises(TypeError, match="a local rule is .* or discounts of regret matching, got"):
+    with pytest.raises(TypeError, match=r"a local rule is .* or discounts of regret matching, got"):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule)
 
 

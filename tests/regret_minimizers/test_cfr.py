@@ -57,7 +57,7 @@ def test_one_step_on_the_kuhn_treeplex_by_hand():
 
 
 def test_regret_matching_plus_is_the_default():
-    assert CFR(simplex(2)).local_rule == RegretMatchingPlus()
+    assert CFR(simplex(2)).rule.discounts == RegretMatchingPlus()
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -283,7 +283,7 @@ def test_parameters_of_the_rule_are_options():
     for value, error in ((2.0, ValueError), ("1", TypeError)):
         with pytest.raises(error, match="prediction_weight must be"):
             make_solver("pcfr+", KUHN, prediction_weight=value)
-    with pytest.raises(TypeError, match="^plus takes no prediction weight$"):
+    with pytest.raises(TypeError, match=r"^plus takes no prediction weight$"):
         make_solver(plus, KUHN, prediction_weight=1.0)
 
 
