@@ -136,9 +136,9 @@ class RegretMatchingRule(LocalRule):
         if self.prediction_weight:
             return "predictive strategies are not matched to the stored values alone"
         if statement == "cfr_plus_bound":
-            factors = self.discounts.discounts(np.arange(1, iteration + 1))
+            factors = checked_discounts(self.discounts, np.arange(1, iteration + 1))
             return "it is proved for regret matching+" if (factors != [1, 0]).any() else ""
-        factors = self.discounts.discounts(np.array([max(iteration, 1)]))
+        factors = checked_discounts(self.discounts, np.array([max(iteration, 1)]))
         return "positive regrets are discounted to zero" if factors[0, 0] <= 0 else ""
 
     @property

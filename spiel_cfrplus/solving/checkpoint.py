@@ -330,8 +330,9 @@ def _read_arrays(path: str | os.PathLike[str], expected: Mapping[str, np.ndarray
         for name in arrays.keys() - {"iteration"}:
             if not np.isfinite(arrays[name]).all():
                 raise DamagedError(f"{name} with other than finite numbers")
-        if arrays["cumulative_policy"].min() < 0:
-            raise DamagedError("cumulative_policy with negative numbers")
+        for name in arrays.keys() & {"policy", "cumulative_policy"}:
+            if arrays[name].min() < 0:
+                raise DamagedError(f"{name} with negative numbers")
     return arrays
 
 

@@ -328,7 +328,7 @@ class CompiledSelfPlay(OptionalFeatures):
           ValueError: without.
         """
         if self.state.cumulative_utility is None or self.state.cumulative_value is None:
-            raise ValueError(NO_ACCOUNT)
+            raise ValueError(self.refusal(Feature.REGRETS))
         pairs = zip(self.game.treeplexes, self.game.player_slices, strict=True)
         best = [treeplex.best_value(self.state.cumulative_utility[own]) for treeplex, own in pairs]
         return np.array(best) - self.state.cumulative_value

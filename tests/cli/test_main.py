@@ -928,3 +928,108 @@ def test_a_game_that_runs_out_of_memory_is_one_line_and_exit_code_2(monkeypatch,
         main._run([])
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "error: some_game() cannot be walked: MemoryError\n"
+
+
+# Rules of the user.
+
+RULES = """
+from spiel_cfrplus import Algorithm
+from spiel_cfrplus.regret_minimizers import local_rule
+
+print("imported")
+
+@local_rule(per_action=("regrets",), scale_free=True)
+def plus(point, values, policy, memory, parameters, t):
+    total = 0.0
+    for a in point.actions:
+        memory.regrets[a] = max(memory.regrets[a] + values[a] - point.value, 0.0)
+        total += memory.regrets[a]
+    for a in point.actions:
+        policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+
+linear = Algorithm("linear plus", plus, averaging_power=1.0)
+number = 3
+"""
+
+
+def run_in(folder, *flags, python=()):
+    """The command, started in another folder."""
+    program = [sys.executable, *python, str(SCRIPTS / "run.py"), *flags]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(program, capture_output=True, text=True, cwd=folder, timeout=300, check=False, env=environment)
+
+
+def test_a_rule_in_a_module_of_the_current_folder_is_an_algorithm(tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES)
+    flags = ("--iterations=20", "--noexact_ties", "--reduce=off")
+    result = run_in(tmp_path, "--algorithm=my_rules:linear,cfr+,my_rules:plus", *flags)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("imported\n") == 1
+    mine, built_in, uniform = (rows(result)[first : first + 5] for first in (0, 5, 10))
+    assert [row[2:] for row in mine] == [row[2:] for row in built_in]
+    assert uniform[-1][2] != built_in[-1][2]
+    assert "linear plus, alternating updates, averages by the paper convention with weights t^1\n" in result.stdout
+    assert "plus, alternating updates, averages by the paper convention with weights t^0\n" in result.stdout
+    assert len(verified(result)) == 6
+
+
+def test_a_run_with_a_rule_of_the_user_is_resumed(tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES)
+    flags = ("--algorithm=my_rules:plus", "--checkpoint=saved.npz", "--noverify")
+    assert run_in(tmp_path, *flags, "--iterations=10").returncode == 0
+    resumed = run_in(tmp_path, *flags, "--iterations=20")
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert "resumed from saved.npz at iteration 10\n" in resumed.stdout
+    (tmp_path / "my_rules.py").write_text(RULES.replace("def plus", "def plus_2").replace("plus, av", "plus_2, av"))
+    other = run_in(tmp_path, "--algorithm=my_rules:plus_2", *flags[1:], "--iterations=30")
+    assert other.returncode == 2
+    assert re.fullmatch(r"error: .*saved\.npz was saved with .* = \('plus', .*; pass the same flags\n", other.stderr)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("my_rules:none", "'my_rules:none': my_rules has no none"),
+        ("my_rules:number", "expected the name of an algorithm, an Algorithm or a rule, got 3"),
+        (
+            "no_such_module:rule",
+            "cannot import 'no_such_module' for 'no_such_module:rule': ModuleNotFoundError: No module named",
+        ),
+        ("broken_rules:rule", "cannot import 'broken_rules' for 'broken_rules:rule': SyntaxError: "),
+        ("leaving_rules:rule", "cannot import 'leaving_rules' for 'leaving_rules:rule': SystemExit: 0"),
+        ("my_rules:", "'my_rules:' is not of the form module:name"),
+        ("my_rules.py:plus", "No module named 'my_rules.py'"),
+    ],
+)
+def test_a_rule_that_cannot_be_had_is_one_line(place, words, tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES)
+    (tmp_path / "broken_rules.py").write_text("def rule(:\n")
+    (tmp_path / "leaving_rules.py").write_text("import sys\nsys.exit(0)\n")
+    result = run_in(tmp_path, f"--algorithm={place}")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"error: --algorithm={place}: ")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_flags_ask_of_a_rule_it_does_or_refuses(tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES)
+    for flags, words in (
+        (["--step_size=1"], "plus takes no step size"),
+        (["--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for plus"),
+        (["--algorithm=my_rules:plus,my_rules:plus"], "--algorithm names plus more than once"),
+    ):
+        result = run_in(tmp_path, "--algorithm=my_rules:plus", *flags)
+        assert (result.returncode, result.stderr) == (2, f"error: {words}\n")
+    checked = run_in(tmp_path, "--algorithm=my_rules:plus", "--check_theory", "--iterations=2", "--noverify")
+    assert checked.returncode == 0, checked.stderr
+    assert statements(checked)[0]["theorem_5"] == "does not apply: the rule plus does not declare it"
+    gap = run_in(tmp_path, "--algorithm=my_rules:plus", "--simultaneous", "--cce", "--iterations=5", "--noverify")
+    assert rows(gap)[-1][5] > 0
+
+
+def test_the_current_folder_is_not_searched_if_python_is_told_so(tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES)
+    result = run_in(tmp_path, "--algorithm=my_rules:plus", "--iterations=1", python=("-P",))
+    assert result.returncode == 2
+    assert "No module named 'my_rules'" in result.stderr

@@ -1,10 +1,14 @@
 """Saving, loading, pickling and copying solvers."""
 
 import copy
+import functools
+import importlib
 import json
 import os
 import pickle
 import re
+import subprocess
+import sys
 import tracemalloc
 
 import games
@@ -14,8 +18,9 @@ import pytest
 from families import SOLVERS
 from waiting import within
 
-from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, compile_subgame, lock
+from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, compile_subgame, lock, make_solver
 from spiel_cfrplus._utils.files import check_writable
+from spiel_cfrplus.regret_minimizers import RegretMatchingPlus
 from spiel_cfrplus.solving import checkpoint
 
 NAN = float("nan")
@@ -305,6 +310,7 @@ def rewritten(path, *, options=None, **arrays):
         {"predicted_regrets": np.zeros(26), "one_more": np.zeros(3)},
         {"regrets": np.zeros(26, np.complex128)},
         {"cumulative_policy": np.full(26, -1.0)},
+        {"policy": np.full(26, -1.0)},
         {"iteration": np.array([-3, -3])},
         {"iteration": np.array([3, 7])},
         {"iteration": np.array([2**63 - 1, 2**63 - 1])},
@@ -496,3 +502,116 @@ def test_rows_that_are_not_those_of_the_run_are_refused(arrays, words, tmp_path,
         checkpoint.read_curve(path)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
+
+
+# Rules of the user.
+
+PLUS = """
+    total = 0.0
+    for a in point.actions:
+        memory.regrets[a] = max(memory.regrets[a] + values[a] - point.value, parameters.floor)
+        total += memory.regrets[a]
+    for a in point.actions:
+        policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+"""
+MODULE = f"""
+from spiel_cfrplus import Algorithm
+from spiel_cfrplus.regret_minimizers import local_rule
+
+@local_rule(per_action=("regrets",), parameters={{"floor": 0.0}}, scale_free=True)
+def plus(point, values, policy, memory, parameters, t):{PLUS}
+@local_rule(per_action=("regrets",), parameters={{"floor": 0.0}}, scale_free=True)
+def other(point, values, policy, memory, parameters, t):{PLUS}
+mine = Algorithm("mine", plus, averaging_power=3.0)
+
+class Halved:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def discounts(self, iterations):
+        return [[self.factor, 0.0]] * len(iterations)
+"""
+
+
+@pytest.fixture
+def rules(tmp_path, monkeypatch):
+    (tmp_path / "rules_of_checkpoints.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("rules_of_checkpoints")
+    del sys.modules["rules_of_checkpoints"]
+
+
+@pytest.mark.parametrize("what", ["plus", "mine"])
+def test_a_rule_of_the_user_is_saved_by_its_place_and_must_be_passed(what, rules, tmp_path):
+    path, what = tmp_path / "solver.npz", getattr(rules, what)
+    solver = make_solver(what, KUHN, averaging=Averaging(2))
+    solver.run(20)
+    solver.save(path)
+    with pytest.raises(ValueError, match=r"the rule rules_of_checkpoints:plus\(floor=0.0\); pass that rule as rule="):
+        Solver.load(path)
+    loaded = Solver.load(path, rule=what)
+    assert (loaded.iteration, str(loaded.algorithm)) == (20, str(solver.algorithm))
+    for each in (solver, loaded):
+        each.run(30)
+    assert loaded.nash_conv() == solver.nash_conv()
+    with pytest.raises(ValueError, match=r"was saved with the rule rules_of_checkpoints:plus\(floor=0.0\), not rules_of_chec"):
+        Solver.load(path, rule=rules.other)
+    with pytest.raises(ValueError, match=r"not RegretMatchingPlus\(prediction_weight=0.0\)"):
+        Solver.load(path, rule=RegretMatchingPlus())
+
+
+def test_the_parameters_of_a_rule_are_those_of_the_checkpoint(rules, tmp_path):
+    solver = make_solver(rules.plus.with_parameters(floor=0.125), KUHN)
+    solver.run(20)
+    solver.save(tmp_path / "solver.npz")
+    loaded = Solver.load(tmp_path / "solver.npz", rule=rules.plus)
+    assert dict(loaded.algorithm.rule.parameters) == {"floor": 0.125}
+
+
+def test_discounts_of_the_user_are_saved_by_their_place(rules, tmp_path):
+    path, solver = tmp_path / "solver.npz", CFRPlusSolver(KUHN, rule=rules.Halved(0.5))
+    solver.run(20)
+    solver.save(path)
+    loaded = CFRPlusSolver.load(path, rule=rules.Halved(0.5))
+    assert type(loaded) is CFRPlusSolver
+    for each in (solver, loaded):
+        each.run(10)
+    assert loaded.nash_conv() == solver.nash_conv()
+    for rule in (None, rules.Halved(0.25), RegretMatchingPlus()):
+        with pytest.raises(ValueError, match=r"with the rule rules_of_checkpoints:Halved\(factor=0.5, predict"):
+            CFRPlusSolver.load(path, rule=rule)
+
+
+def test_loading_imports_nothing_that_a_file_names(tmp_path):
+    (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
+    CFRPlusSolver(KUHN).save(tmp_path / "saved.npz")
+    rewritten(tmp_path / "saved.npz", options={"rule": {"kind": "trap:rule"}, "algorithm": "trap:rule", "solver": "Solver"})
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import spiel_cfrplus; spiel_cfrplus.Solver.load('saved.npz')"
+    result = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.stderr.endswith("saved.npz was saved with the rule trap:rule(); pass that rule as rule=\n")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_parameter_that_cannot_be_described_is_refused(rules, tmp_path):
+    for rule in (rules.plus.with_parameters(floor=functools.partial(np.ones_like)), rules.Halved([0.5])):
+        with pytest.raises(TypeError, match=r"cannot save .*: the (floor|factor) of the rule .* is no number, no text"):
+            CFRPlusSolver(KUHN, rule=rule).save(tmp_path / "solver.npz")
+
+
+@pytest.mark.parametrize("name", ["cfr-br", "sapdcfr+"])
+def test_algorithms_without_a_class_or_in_another_setup_are_resumed(name, tmp_path):
+    solver = make_solver(name, KUHN)
+    solver.run(20)
+    solver.save(tmp_path / "solver.npz")
+    loaded = Solver.load(tmp_path / "solver.npz")
+    assert (type(loaded), loaded.algorithm.name) == (type(solver), name)
+    for each in (solver, loaded):
+        each.run(30)
+    assert loaded.nash_conv() == solver.nash_conv()
+
+
+def test_the_weight_of_a_prediction_is_part_of_a_checkpoint(tmp_path):
+    solver = make_solver("pcfr+", KUHN, prediction_weight=0.25)
+    solver.run(20)
+    solver.save(tmp_path / "solver.npz")
+    assert Solver.load(tmp_path / "solver.npz").algorithm.rule.prediction_weight == 0.25
