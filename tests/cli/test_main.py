@@ -993,7 +993,7 @@ def test_a_run_with_a_rule_of_the_user_is_resumed(tmp_path):
         ("my_rules:number", "expected the name of an algorithm, an Algorithm or a rule, got 3"),
         (
             "no_such_module:rule",
-            "cannot import 'no_such_module' for 'no_such_module:rule': ModuleNotFoundError: No module named",
+            "cannot import 'no_such_module' for 'no_such_module:rule': ModuleNotFoundError: No module",
         ),
         ("broken_rules:rule", "cannot import 'broken_rules' for 'broken_rules:rule': SyntaxError: "),
         ("leaving_rules:rule", "cannot import 'leaving_rules' for 'leaving_rules:rule': SystemExit: 0"),
