@@ -124,7 +124,7 @@ def test_intervals_that_make_no_sense_are_refused(every, tmp_path):
     ("solver", "words"),
     [
         (KUHN, "expected a solver, such as CFRPlusSolver(game), got "),
-        (CFRBRSolver(KUHN), "cannot save cfr-br, only solvers that are compiled as a whole"),
+        (CFRBRSolver(KUHN), "cannot save cfr-br: its minimizers are Python objects"),
     ],
     ids=["game", "cfr-br"],
 )

@@ -55,6 +55,12 @@ def test_what_it_cannot_do_is_refused():
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
     with pytest.raises(TypeError, match="about players who meet"):
         TheoryChecks(CFRBRSolver(KUHN))
+    with pytest.raises(TypeError, match=r"cannot save cfr-br: its minimizers are Python objects; pickle this one instead"):
+        CFRBRSolver(KUHN).save("never_written.npz")
+    with pytest.raises(TypeError, match=r"cannot save cfr-br: .*; nor can its game be pickled"):
+        CFRBRSolver(games.biased_rock_paper_scissors()).save("never_written.npz")
+    with pytest.raises(TypeError, match=r"cannot load a CFRBRSolver: its minimizers are Python objects; unpickle it instead"):
+        CFRBRSolver.load("never_written.npz")
 
 
 def test_iterations_are_counted_from_zero():

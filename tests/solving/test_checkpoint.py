@@ -598,8 +598,8 @@ def test_a_parameter_that_cannot_be_described_is_refused(rules, tmp_path):
             CFRPlusSolver(KUHN, rule=rule).save(tmp_path / "solver.npz")
 
 
-@pytest.mark.parametrize("name", ["cfr-br", "sapdcfr+"])
-def test_algorithms_without_a_class_or_in_another_setup_are_resumed(name, tmp_path):
+@pytest.mark.parametrize("name", ["sapcfr+", "sapdcfr+"])
+def test_algorithms_without_a_class_of_their_own_are_resumed(name, tmp_path):
     solver = make_solver(name, KUHN)
     solver.run(20)
     solver.save(tmp_path / "solver.npz")

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game
-from spiel_cfrplus.kernels import cfr as cfr_kernels
+from spiel_cfrplus.kernels import self_play
 from spiel_cfrplus.solving import compiled_self_play
 
 SOLVERS: dict[type[Solver], dict[str, Any]] = {
@@ -232,16 +232,17 @@ def test_long_runs_enter_compiled_code_in_pieces_and_an_interrupt_falls_between_
     undisturbed, disturbed = solver_type(game), solver_type(game)
     undisturbed.run(50)
     monkeypatch.setattr(compiled_self_play, "_MOST_ITERATIONS_PER_CALL", 4)
-    kernel = cfr_kernels.self_play
+    kernel = self_play.self_play
     pieces: list[int] = []
 
     def interrupt_before_the_sixth(*arguments: Any) -> None:
-        pieces.append(arguments[-1].size)
+        (steps,) = (argument for argument in arguments if isinstance(argument, self_play.Steps))
+        pieces.append(steps.weights.size)
         if len(pieces) == 6:
             raise KeyboardInterrupt
         kernel(*arguments)
 
-    monkeypatch.setattr(cfr_kernels, "self_play", interrupt_before_the_sixth)
+    monkeypatch.setattr(self_play, "self_play", interrupt_before_the_sixth)
     with pytest.raises(KeyboardInterrupt):
         disturbed.run(50)
     assert disturbed.iteration == 20
@@ -449,7 +450,7 @@ def test_options_are_kept_and_shown():
 
 
 def test_algorithms_are_listed_by_name():
-    for name, algorithm in SOLVERS.items():
+    for name, algorithm in ALGORITHMS.items():
         assert algorithm.name == name == str(algorithm)
         assert algorithm.source
     assert CFRSolver.algorithm is ALGORITHMS["cfr"]
