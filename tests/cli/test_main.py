@@ -658,7 +658,7 @@ play = CompiledSelfPlay.run
 def run(self, num_iterations):
     play(self, num_iterations)
     if self.iteration == 3:
-        self.state.cumulative_regrets[:] = 0
+        self.memory.regrets[:] = 0
 
 CompiledSelfPlay.run = run
 """
