@@ -328,7 +328,7 @@ def algorithm_of(what: str | Algorithm | Any) -> Algorithm:
         return what
     if isinstance(what, CompiledRule | DiscountSchedule) and not isinstance(what, type):
         rule = checked_rule(what)
-        return Algorithm(rule.name, rule, source="a rule of the user")
+        return Algorithm(rule.name, rule, averaging_power=0.0, source="a rule of the user")
     raise TypeError(
         f"expected the name of an algorithm, an Algorithm or a rule, got {what!r}; for minimizers of your own see "
         "Solver.of_minimizers"
