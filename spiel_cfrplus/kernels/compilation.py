@@ -5,29 +5,41 @@ of one file depends on all of them. The cache therefore identifies compiled code
 versions of Python, Numba, llvmlite and NumPy, the processor, and Numba's settings. Numba's own cache (`cache=True`) tracks only
 the file of the kernel itself, and writes into the directory of the package.
 
+Some kernels receive functions, for example a user's rule. Each function is a type for which the kernel is compiled. The cache
+identifies this code by the digest above, the name of the kernel, and the digests of the functions, see `rule_sources`.
+
 Kernel files import only the standard library, NumPy, Numba, llvmlite and other kernel files, because the digest must include
 everything that is inlined.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
+import io
+import itertools
+import logging
+import os
 import pathlib
 import pickle
+import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
 from numba import types
-from numba.core import sigutils
+from numba.core import sigutils, typing
+from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+from numba.core.environment import Environment
+from numba.core.serialize import NumbaPickler
 
 from spiel_cfrplus.kernels.compiled_files import KernelFiles, kernel_files, report_failure
+from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest, is_kernel
 
 FOLDER = pathlib.Path(__file__).parent
 SOURCES = sorted(FOLDER.glob("*.py"))
@@ -59,18 +71,26 @@ _SETTINGS = (
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
 
 
+def _randomize_function_numbers() -> None:
+    """Sets the next number that Numba gives to a function, which is part of the function's symbols, to a random one.
+
+    Numba starts at 1 in every process. Cached files of two processes could then use one symbol for two functions. If both files
+    are loaded, the linker uses the first function for both.
+    """
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+
+_randomize_function_numbers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_randomize_function_numbers)
+
+
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """The only compilation decorator of this package; compiles at the first call and caches compiled kernels on disk."""
     dispatcher = numba.njit(**_OPTIONS)(function)
-    if _is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT, njit returns the function itself
+    if is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT, njit returns the function itself
         dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
     return dispatcher
-
-
-def _is_kernel(function: Callable[..., Any]) -> bool:
-    """Whether module and name identify the function and the digest includes its source; false for nested functions."""
-    module = function.__module__
-    return module.startswith("spiel_cfrplus.kernels.") and "<locals>" not in function.__qualname__
 
 
 class KernelCache:
@@ -112,7 +132,8 @@ class KernelCache:
         if content is None:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            arguments, _ = sigutils.normalize_signature(signature)
+            return CompileResult._rebuild(target_context, *_loads(content, arguments))
         except Exception:  # for any error, the kernel can be compiled again
             return None
 
@@ -123,7 +144,7 @@ class KernelCache:
         if files is None or name is None or result.lifted or result.library.has_dynamic_globals:
             return
         try:
-            content = dumps(result._reduce())
+            content = _dumps(result)
         except Exception as error:  # the compiled code in memory is valid
             report_failure(f"Numba {numba.__version__} cannot store them ({error!r})")
         else:
@@ -132,7 +153,11 @@ class KernelCache:
     def _file_name(self, signature: Any) -> str | None:
         """The name of the kernel's file for the argument types; None if the types do not identify the code."""
         arguments, returned = sigutils.normalize_signature(signature)
-        described = [_describe(kind) for kind in (*arguments, types.none if returned is None else returned)]
+        try:
+            described = [_describe(kind) for kind in (*arguments, types.none if returned is None else returned)]
+        except UnknownFunctionError as error:
+            _report_recompilation(str(error))
+            return None
         if None in described:
             return None
         return f"{self._kernel}-{hashlib.sha256(repr(described).encode()).hexdigest()[:32]}"
@@ -150,11 +175,15 @@ class KernelCache:
 
 
 def _describe(kind: Any) -> str | None:
-    """A string that identifies a type in every process: its name, and the class of a tuple; None for types of functions.
+    """A string that identifies a type in every process: its name, the class of a tuple, the digest of a function.
 
-    The name of a Numba function type does not distinguish two functions with the same name.
+    None for types that are not known. The name of a Numba function type does not distinguish two functions with the same name.
+
+    Raises:
+      UnknownFunctionError: a function has no digest.
     """
-    if isinstance(kind, types.Number | types.Boolean | types.NoneType | types.Omitted | types.IntegerLiteral):
+    simple = types.Number | types.Boolean | types.NoneType | types.Omitted | types.IntegerLiteral | types.RangeType
+    if isinstance(kind, simple):
         return repr(kind)
     if isinstance(kind, types.Array):  # the name of an array type is not canonical
         dtype = _describe(kind.dtype)
@@ -165,7 +194,73 @@ def _describe(kind: Any) -> str | None:
         tuple_class = getattr(kind, "instance_class", tuple)
         fields = getattr(tuple_class, "_fields", ())
         return None if None in parts else f"{tuple_class.__module__}.{tuple_class.__qualname__} {fields} {parts}"
+    if isinstance(kind, types.Dispatcher):
+        return f"function {function_digest(kind.dispatcher)}"
     return None
+
+
+@functools.cache  # each reason is reported once
+def _report_recompilation(reason: str) -> None:
+    logging.getLogger("spiel_cfrplus").warning("spiel_cfrplus cannot cache a rule and compiles it at every start: %s", reason)
+
+
+def _parts(kinds: Iterable[Any]) -> Iterator[Any]:
+    """The types; after each tuple type, its class and the parts of its element types."""
+    for kind in kinds:
+        yield kind
+        if isinstance(kind, types.BaseTuple):
+            elements: Any = kind
+            yield getattr(kind, "instance_class", tuple)
+            yield from _parts(elements)
+
+
+class _Pickler(NumbaPickler):
+    """Pickles compiled code without references to objects that exist only in this process.
+
+    The types and classes of the arguments, which include functions, are replaced by their positions. The globals of other
+    modules are left out, because compiled code does not read them, and unpickling would import the modules.
+    """
+
+    def __init__(self, file: io.BytesIO, arguments: Iterable[Any]) -> None:
+        super().__init__(file, protocol=4)
+        self._positions = {part: position for position, part in enumerate(_parts(arguments)) if part is not tuple}
+
+    def persistent_id(self, value: Any) -> int | None:
+        return self._positions.get(value) if isinstance(value, types.Type | type) else None
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, Environment):
+            rebuild, (_, constants, name) = value.__reduce__()
+            return rebuild, (__name__, constants, name)
+        return super().reducer_override(value)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Replaces positions by the types and classes of the arguments in this process."""
+
+    def __init__(self, file: io.BytesIO, arguments: Iterable[Any]) -> None:
+        super().__init__(file)
+        self._parts = list(_parts(arguments))
+
+    def persistent_load(self, position: int) -> Any:
+        return self._parts[position]
+
+
+def _dumps(result: Any) -> bytes:
+    """Pickles compiled code without the types of its arguments."""
+    library, function, environment, signature, *others = result._reduce()
+    function = copy.copy(function)
+    function.argtypes = ()
+    file = io.BytesIO()
+    _Pickler(file, signature.args).dump((library, function, environment, signature.return_type, *others))
+    return file.getvalue()
+
+
+def _loads(content: bytes, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments of `CompileResult._rebuild` for pickled code and the argument types of this process."""
+    library, function, environment, returned, *others = _Unpickler(io.BytesIO(content), arguments).load()
+    function.argtypes = tuple(arguments)
+    return library, function, environment, typing.signature(returned, *arguments), *others
 
 
 def _stamps() -> tuple[tuple[int, int], ...] | None:

@@ -12,6 +12,9 @@ import collections
 import functools
 from typing import Any
 
+from numba import config
+from numba.cpython.unsafe.tuple import tuple_setitem
+
 SEPARATOR = "__"
 _KINDS = ("Memory", "Parameters")
 
@@ -27,3 +30,11 @@ def __getattr__(name: str) -> Any:
     if kind not in _KINDS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return record_class(kind, tuple(fields))
+
+
+def _replaced(record: Any, position: int, value: Any) -> Any:
+    return record._replace(**{record._fields[position]: value})
+
+
+# For kernels: a NamedTuple like `record` with another value at `position`. Numba's function cannot be called by Python.
+replaced: Any = _replaced if vars(config)["DISABLE_JIT"] else tuple_setitem

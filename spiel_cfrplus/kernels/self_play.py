@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba.cpython.unsafe.tuple import tuple_setitem
 
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.passes import (
@@ -14,6 +13,7 @@ from spiel_cfrplus.kernels.passes import (
     player_sequences,
     sequence_form,
 )
+from spiel_cfrplus.kernels.records import replaced
 
 
 class RuleFunctions(NamedTuple):
@@ -48,7 +48,7 @@ class Steps(NamedTuple):
 def row_of_parameters(parameters, table, step):
     """A row of float64 (T, K) as the NamedTuple of K numbers that `parameters` is."""
     for k in range(len(parameters)):
-        parameters = tuple_setitem(parameters, k, table[step, k])  # type: ignore[call-arg]
+        parameters = replaced(parameters, k, table[step, k])
     return parameters
 
 
@@ -61,7 +61,7 @@ def current_parameters(schedule, treeplexes, player, state, memory, parameters, 
     start, stop = player_sequences(treeplexes, player)
     numbers = schedule(range(start, stop), state.values, memory, parameters, t)
     for k in range(len(parameters)):
-        parameters = tuple_setitem(parameters, k, numbers[k])  # type: ignore[call-arg]
+        parameters = replaced(parameters, k, numbers[k])
     return parameters
 
 

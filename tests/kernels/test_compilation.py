@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import os
 import pathlib
 import pkgutil
 import shutil
@@ -12,13 +13,17 @@ import numba
 import numpy as np
 import pyspiel
 import pytest
-from compiled_kernels import PACKAGE, SMALL_WORK, files_in, no_home, normalized, renewed, run_python
+from compiled_kernels import PACKAGE, SMALL_WORK, files_in, hits, no_home, normalized, renewed, run_python, start_python
 from numba.core.dispatcher import Dispatcher
 
 import spiel_cfrplus
-from spiel_cfrplus.kernels import compilation, passes
+from spiel_cfrplus.kernels import compilation, passes, self_play
 from spiel_cfrplus.kernels.compilation import KernelCache, jit
-from spiel_cfrplus.kernels.compiled_files import VARIABLE
+from spiel_cfrplus.kernels.compiled_files import VARIABLE, KernelFiles
+from spiel_cfrplus.regret_minimizers import RegretMatchingPlus, local_rule
+from spiel_cfrplus.regret_minimizers.regret_matching import as_local_rule
+from spiel_cfrplus.solving.averaging import Averaging
+from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
 
 # Which code belongs to a digest.
 
@@ -114,7 +119,7 @@ def test_settings_of_numba_that_change_the_code_have_another_directory(cache, mo
 # Which file belongs to which types of arguments.
 
 
-def test_a_kernel_with_a_function_argument_is_not_cached():
+def test_a_kernel_is_cached_for_each_function_argument(cache):
     def make(factor):
         def rule(x):
             return factor * x
@@ -125,11 +130,53 @@ def test_a_kernel_with_a_function_argument_is_not_cached():
     def apply(rule, x):
         return rule(x)
 
-    for kind in (numba.typeof(make(2)), numba.typeof((1, make(2))), numba.types.FunctionType(numba.types.int64())):
-        assert compilation._describe(kind) is None
-    for factor in (2, 3):
-        apply._cache = KernelCache("spiel_cfrplus.kernels.passes.apply")
-        assert apply(make(factor), 5) == 5 * factor
+    rules = [make(factor) for factor in (2, 2, 3)]
+    for described in (
+        [compilation._describe(numba.typeof(rule)) for rule in rules],
+        [compilation._describe(numba.typeof((1, rule))) for rule in rules],
+    ):
+        assert described[0] == described[1] != described[2]
+    apply._cache = KernelCache("spiel_cfrplus.kernels.passes.apply")
+    assert [apply(rule, 5) for rule in rules] == [10, 10, 15]
+    assert sum(apply.stats.cache_hits.values()) == 1
+    assert len(files_in(cache)) == 2
+
+
+def test_types_of_function_pointers_have_no_file():
+    assert compilation._describe(numba.types.FunctionType(numba.types.int64())) is None
+
+
+def test_kernels_as_arguments_are_identified_by_name():
+    kind = numba.typeof(passes.normalize)
+    assert compilation._describe(kind) == "function spiel_cfrplus.kernels.passes.normalize"
+
+
+def test_a_kernel_is_loaded_for_a_class_created_at_run_time(cache):
+    for hit in (0, 1):
+        kernel = renewed(self_play.row_of_parameters)
+        made = namedtuple("Made", "a b", module="no_module_of_this_name")
+        kernel.compile(numba.typeof((made(0.0, 0.0), np.zeros((1, 2)), 0)).types)
+        (signature,) = [overload.signature for overload in kernel.overloads.values()]
+        assert signature.return_type.instance_class is made
+        assert hits(kernel) == hit
+
+
+@pytest.mark.parametrize("damage", [lambda content: content[:-1], lambda content: b"no pickle"])
+def test_a_damaged_file_of_a_rule_is_replaced(damage, cache):
+    @numba.njit
+    def rule(treeplexes, player, values, policy, memory, parameters, t):
+        policy[0] = 2.0 * values[0]
+
+    def play():
+        kernel, policy = renewed(self_play.update_by_treeplex_rule), np.zeros(1)
+        kernel(None, 0, np.ones(1), policy, rule, None, None, 1, False)
+        assert policy[0] == 2.0
+        return hits(kernel)
+
+    assert (play(), play()) == (0, 1)
+    (path,) = files_in(cache)
+    KernelFiles(path.parent.name.removeprefix("kernels-")).write(path.name, damage(path.read_bytes()))
+    assert (play(), play()) == (0, 1)
 
 
 def test_tuples_of_different_classes_and_arrays_of_different_layout_have_different_files():
@@ -187,6 +234,114 @@ print(any(kernel.stats.cache_hits for kernel in kernels), {kernel.__name__ for k
 # Several processes, damages, and recompilation.
 
 
+USERS_SCRIPT = """
+import sys, pyspiel, spiel_cfrplus
+from numba.core.dispatcher import Dispatcher
+from spiel_cfrplus.regret_minimizers import local_rule
+
+@local_rule(per_action=("regrets",), parameters={"factor": 0.5})
+def my_rule(point, values, policy, memory, parameters, t):
+    total = 0.0
+    for a in point.actions:
+        memory.regrets[a] = max(memory.regrets[a] * parameters.factor + values[a] - point.value, 0.0)
+        total += memory.regrets[a]
+    for a in point.actions:
+        policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+
+solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"), local_rule=my_rule)
+solver.run(3)
+modules = [module for name, module in sys.modules.items() if name.startswith("spiel_cfrplus")]
+kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
+print(sorted({kernel.__name__ for kernel in kernels if kernel.stats.cache_misses}), len(my_rule.function.overloads))
+"""
+
+
+def test_a_second_start_does_not_compile_a_users_rule(tmp_path):
+    script = tmp_path / "script.py"
+    run = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
+    for text, is_new in ((USERS_SCRIPT, True), (USERS_SCRIPT, False), (USERS_SCRIPT.replace("0.0)", "-0.0)"), True)):
+        script.write_text(text, encoding="utf-8")
+        output, errors = run_python(run)
+        assert errors == ""
+        assert ("'self_play'" in output) == is_new
+        assert is_new or output == "[] 0"
+
+
+def test_files_of_two_processes_can_be_loaded_together(tmp_path):
+    """Compiled code calls functions by symbols, which must differ between processes."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import sys
+import numba
+import numpy as np
+from spiel_cfrplus.kernels import self_play
+
+def make(factor):
+    @numba.njit
+    def halve(x):  # cannot be inlined
+        return factor if x < 1.0 else halve(x - 1.0) + halve(x - 2.0)
+
+    @numba.njit
+    def rule(treeplexes, player, values, policy, memory, parameters, t):
+        policy[0] = halve(values[0])
+
+    return rule
+
+policy = np.zeros(1)
+for factor in sys.argv[1:]:
+    self_play.update_by_treeplex_rule(None, 0, np.array([3.0]), policy, make(float(factor)), None, None, 1, False)
+    print(policy[0], end=" ")
+print(sum(self_play.update_by_treeplex_rule.stats.cache_hits.values()))
+""",
+        encoding="utf-8",
+    )
+
+    def start(*factors):
+        run = f"import runpy, sys; sys.argv = {['', *factors]}; runpy.run_path({str(script)!r}, run_name='__main__')"
+        return start_python(run, **{VARIABLE: str(tmp_path / "cache")})
+
+    outputs = [process.communicate(timeout=120)[0].split() for process in (start("1"), start("2"))]
+    assert outputs == [["5.0", "0"], ["10.0", "0"]]
+    assert start("1", "2").communicate(timeout=120)[0].split() == ["5.0", "10.0", "2"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="requires fork")
+def test_function_numbers_of_a_forked_process_differ():
+    script = """
+import os
+from numba.core.bytecode import FunctionIdentity
+from spiel_cfrplus.kernels import compilation
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+print(next(FunctionIdentity._unique_ids), flush=True)
+"""
+    child, parent = run_python(script)[0].split()
+    assert parent != child
+
+
+def test_the_loop_with_a_users_rule_counts_no_more_references_than_with_a_built_in_rule(monkeypatch):
+    """Counting references to arrays at each decision point would take longer than the update."""
+
+    @local_rule(per_action=("regrets",))
+    def rule(point, values, policy, memory, parameters, t):
+        for a in point.actions:
+            memory.regrets[a] = max(memory.regrets[a] + values[a] - point.value, 0.0)
+            policy[a] = 1.0 / len(point.actions)
+
+    game = spiel_cfrplus.compile_game(pyspiel.load_game("kuhn_poker"))
+    counts = []
+    for played in (as_local_rule(RegretMatchingPlus()), rule):
+        loop = renewed(self_play.self_play)
+        loop._cache.disable()
+        monkeypatch.setattr(self_play, "self_play", loop)
+        CompiledSelfPlay(game, played, Averaging(1), alternating=True).run(3)
+        (code,) = loop.inspect_llvm().values()
+        counts.append(code.count("NRT_incref"))
+    assert counts[1] <= counts[0]
+
+
 def test_recompile_compiles(cache):
     kernel = renewed(passes.normalize)
     normalized(kernel)
@@ -220,7 +375,7 @@ def test_without_sources_kernels_work_with_one_message(cache, monkeypatch, caplo
 
 
 def test_code_that_numba_cannot_store_works_with_one_message(cache, monkeypatch, caplog):
-    monkeypatch.setattr(compilation, "dumps", no_home)
+    monkeypatch.setattr(compilation, "_dumps", no_home)
     assert normalized() == 0
     (record,) = caplog.records
     assert numba.__version__ in record.getMessage()
