@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
     from spiel_cfrplus.policies.reading import players_reach, read_policy
+    from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
     from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
     from spiel_cfrplus.solving.solvers import (
@@ -50,6 +51,7 @@ __all__ = [
     "Evaluation",
     "GameTree",
     "LinearCFRSolver",
+    "LocalRule",
     "LockedGame",
     "PDCFRPlusSolver",
     "PredictiveCFRPlusSolver",
@@ -63,6 +65,7 @@ __all__ = [
     "evaluate",
     "expected_values",
     "exploitability",
+    "local_rule",
     "lock",
     "make_solver",
     "nash_conv",
@@ -78,6 +81,7 @@ _MODULES = (
     "policies.locking",
     "policies.profile",
     "policies.reading",
+    "regret_minimizers.local_rules",
     "solving.algorithms",
     "solving.averaging",
     "solving.solvers",
