@@ -103,7 +103,7 @@ def test_evaluation_raises_the_same_errors(load_game, words):
         evaluate(load_game(), {})
 
 
-def test_a_chance_outcome_of_probability_0_leaves_no_nan_anywhere():
+def test_a_chance_outcome_of_probability_0_causes_no_nan():
     solvers = [solver_type(games.zero_chance_game()) for solver_type in SOLVERS.values()]
     for solver in solvers:
         assert solver.game.tree.chance_probability.tolist().count(0.0) == 1
@@ -173,7 +173,7 @@ def test_the_advice_about_pickling_applies_to_drop_in_solvers():
             pickle.dumps(solver)
 
 
-def test_what_is_no_game_is_refused_by_every_solver():
+def test_arguments_that_are_not_games_are_refused_by_every_solver():
     """The drop-in solvers raise what OpenSpiel's raise."""
     for solver_type in (*SOLVERS.values(), CFRBRSolver):
         for wrong in (None, "kuhn_poker"):

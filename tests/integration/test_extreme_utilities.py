@@ -65,7 +65,7 @@ def test_all_finite_utilities_give_a_distribution(name, utilities):
 @pytest.mark.parametrize("name", ALGORITHMS)
 @given(utilities=st.lists(st.lists(numbers, min_size=SIZE, max_size=SIZE), min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None)
-def test_any_finite_utilities_give_a_sequence_form_strategy(name, utilities):
+def test_all_finite_utilities_give_a_sequence_form_strategy(name, utilities):
     for parameters in ({}, {"step_size": 1e300}) if "step_size" in ALGORITHMS[name].parameters else ({},):
         minimizer = ALGORITHMS[name].with_parameters(**parameters).minimizers(GAME)[0]
         for utility in utilities:

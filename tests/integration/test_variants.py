@@ -56,7 +56,7 @@ def tables(solver: Solver) -> list[list[float]]:
     return [array.tolist() for array in (solver.self_play.state.reach, *solver.self_play.state_dict().values())]
 
 
-def test_the_variants_are_those_that_are_tested_here():
+def test_all_variants_are_tested():
     assert list(POWERS) == REGRET_MATCHING
 
 
@@ -75,7 +75,7 @@ def forced_game() -> pyspiel.Game:
 @every_variant
 @both_orders
 @both_conventions
-def test_averages_where_the_iterates_are_forced(name, alternating, convention):
+def test_averages_of_known_iterates(name, alternating, convention):
     solver = make_solver(name, forced_game(), alternating=alternating, averaging=convention)
     written_out = in_python(name, forced_game(), alternating=alternating, averaging=convention)
     weights = [fractions.Fraction(i ** POWERS[name]) for i in range(1, 9)]
@@ -518,7 +518,7 @@ def test_leduc_poker_is_resumed_after_many_iterations(name, alternating, tmp_pat
     assert tables(resumed) == tables(solver)
 
 
-def test_a_local_rule_is_part_of_what_a_checkpoint_tells_apart(tmp_path, kuhn):
+def test_checkpoints_distinguish_local_rules(tmp_path, kuhn):
     plain, changed = DiscountedCFRSolver(kuhn), DiscountedCFRSolver(kuhn, rule=DiscountedRegretMatching(0.7, -1.3))
     for solver in (plain, changed):
         solver.run(6)
@@ -554,7 +554,7 @@ def test_all_types_of_numbers_are_saved(tmp_path):
 
 
 @pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
-def test_what_is_no_local_rule_is_refused(rule):
+def test_arguments_that_are_not_local_rules_are_refused(rule):
     with pytest.raises(TypeError, match=r"a local rule is .* or discounts of regret matching, got"):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule)
 

@@ -179,7 +179,7 @@ def test_locks_with_probability_0_cause_no_nan_below():
 
 
 @pytest.mark.parametrize("solver_type", SOLVERS.values(), ids=SOLVERS)
-def test_every_solver_leaves_locked_infostates_alone(solver_type):
+def test_no_solver_changes_locked_infostates(solver_type):
     game = lock(GAMES["kuhn_poker"](), {(0, "0"): bets(0.25), (1, "1p"): bets(0.125)})
     solver = solver_type(game)
     solver.run(500)

@@ -326,7 +326,7 @@ def test_symmetric_small_games_have_the_iterates_of_exact_arithmetic(algorithm):
 
 @pytest.mark.parametrize("algorithm", ["cfr+", "pdcfr+"])
 @pytest.mark.parametrize("again", ["file", "pickle", "deepcopy"])
-def test_a_reduced_solver_is_resumed_to_the_same_doubles(algorithm, again, tmp_path):
+def test_a_resumed_reduced_solver_has_identical_results(algorithm, again, tmp_path):
     solver = make_solver(algorithm, pyspiel.load_game("leduc_poker"))
     solver.run(20)
     match again:
