@@ -77,7 +77,6 @@ def test_every_module_is_in_a_layer():
     assert [module for module in imports() if "." not in module] == ["spiel_cfrplus"]
 
 
-@pytest.mark.xfail(strict=True, reason="solvers and checkpoint import each other; when they no longer do, remove this mark")
 def test_imports_have_no_cycles():
     graph = {module: within(imported) for module, imported in imports().items()}
     del graph["spiel_cfrplus"]  # it lists the public names, and imports them when they are asked for
