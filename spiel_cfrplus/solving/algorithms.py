@@ -23,7 +23,7 @@ from typing import Any
 
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.treeplex import Treeplex
-from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR
+from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size, checked_weight
 from spiel_cfrplus.regret_minimizers.regret_matching import (
@@ -42,8 +42,8 @@ from spiel_cfrplus.regret_minimizers.treeplex_minimizers import (
     TreeplexGradientAscent,
 )
 from spiel_cfrplus.solving.averaging import Averaging
-from spiel_cfrplus.solving.best_response_play import BestResponsePlay
-from spiel_cfrplus.solving.compiled_self_play import CompiledSelfPlay
+from spiel_cfrplus.solving.best_response_play import check_players
+from spiel_cfrplus.solving.compiled_self_play import CompiledBestResponsePlay, CompiledSelfPlay
 from spiel_cfrplus.solving.self_play import SelfPlay
 from spiel_cfrplus.solving.session import ALONE, IN_PYTHON, Feature, Session
 from spiel_cfrplus.solving.symmetry import Reduction
@@ -99,11 +99,8 @@ def _start_self_play(algorithm: Algorithm, game: SequenceFormGame, play: Play) -
 
 
 def _start_best_response_play(algorithm: Algorithm, game: SequenceFormGame, play: Play) -> Session:
-    minimizers = [
-        CFR(treeplex, algorithm.rule, tie_tolerance=game.tie_tolerance[own])
-        for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True)
-    ]
-    return BestResponsePlay(game, minimizers, play.averaging)
+    check_players(game)
+    return CompiledBestResponsePlay(game, algorithm.rule, play.averaging, False, play.exact_ties)
 
 
 def _start_in_python(algorithm: Algorithm, game: SequenceFormGame, play: Play) -> Session:
@@ -113,8 +110,8 @@ def _start_in_python(algorithm: Algorithm, game: SequenceFormGame, play: Play) -
 SELF_PLAY = Engine(_start_self_play, {}, CompiledSelfPlay.refusals)
 BEST_RESPONSES = Engine(
     _start_best_response_play,
-    {**dict.fromkeys(("alternating", "reduce", "threads", "record_regrets"), ALONE), "exact_ties": IN_PYTHON},
-    BestResponsePlay.refusals,
+    dict.fromkeys(("alternating", "reduce", "threads", "record_regrets"), ALONE),
+    CompiledBestResponsePlay.refusals,
 )
 PYTHON = Engine(_start_in_python, dict.fromkeys(("rule", "reduce", "exact_ties", "threads"), IN_PYTHON), SelfPlay.refusals)
 
