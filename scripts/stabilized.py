@@ -19,20 +19,21 @@ from collections.abc import Callable
 import numpy as np
 
 from spiel_cfrplus import SequenceFormGame
+from spiel_cfrplus._utils.arrays import saturated
 from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.kernels.layouts import RELATIVE_TIE_TOLERANCE
 from spiel_cfrplus.kernels.simplex import project_onto_simplices
 from spiel_cfrplus.regret_minimizers import ComposedCFR
-from spiel_cfrplus.regret_minimizers.minimizer import PredictiveMinimizer
 from spiel_cfrplus.regret_minimizers.simplex import SimplexProduct
 
 
-class Smooth(PredictiveMinimizer):
+class Smooth:
     """Smooth predictive regret matching+, on simplices side by side.
 
     Attributes:
       floor: float64 (S,), positive, the same on each simplex, in the unit of utilities.
       table: z, float64 (S,).
+      iteration: utilities observed.
     """
 
     def __init__(self, num_actions: np.ndarray, floor: np.ndarray):
@@ -40,7 +41,21 @@ class Smooth(PredictiveMinimizer):
         self._simplices = SimplexProduct(num_actions)
         self.floor = floor
         self.table = self._lifted(np.zeros(self._simplices.dimension))
-        super().__init__(self._simplices, prediction_weight=1.0)
+        self.iteration = 0
+        self._prediction = np.zeros(self._simplices.dimension)
+        self._strategy = self._choose()
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, float64 (S,)."""
+        return self._strategy.copy()
+
+    def observe_utility(self, utility: np.ndarray) -> None:
+        """Takes the utility of each action, float64 (S,), and predicts that it comes again."""
+        checked = saturated(self._simplices.checked_utility(utility))
+        self._learn(checked)
+        self.iteration += 1
+        self._prediction = checked
+        self._strategy = self._choose()
 
     def _learn(self, utility: np.ndarray) -> None:
         self.table = self._lifted(self.table + self._regrets(utility))

@@ -28,7 +28,7 @@ import numpy as np
 
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.layouts import INDEX
-from spiel_cfrplus.kernels.passes import match_regrets
+from spiel_cfrplus.kernels.passes import match_regrets, player_sequences
 
 END = INDEX(0)  # end of a list: sequence 0 is an empty sequence, which no list contains
 
@@ -47,6 +47,29 @@ class PiecewiseLinear(NamedTuple):
     slope: np.ndarray
     following: np.ndarray
     next_function: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """What a projection works with, (S,) each.
+
+    Attributes:
+      breakpoint, slope, following, next_function: of `PiecewiseLinear`.
+      summands: uint32 (S,), see `find_breakpoints`.
+      cost: float64 (S,).
+    """
+
+    breakpoint: np.ndarray
+    slope: np.ndarray
+    following: np.ndarray
+    next_function: np.ndarray
+    summands: np.ndarray
+    cost: np.ndarray
+
+
+def allocate_scratch(size):
+    """A `Scratch` for so many sequences."""
+    numbers, lists = np.zeros((3, size)), np.zeros((3, size), INDEX)
+    return Scratch(numbers[0], numbers[1], lists[0], lists[1], lists[2], numbers[2])
 
 
 @jit
@@ -161,3 +184,22 @@ def share_reach(treeplexes, player, breakpoint, cost, slope, reach):
         match_regrets(reach, start, stop, reach)  # normalizes: rounding may have violated the constraints slightly
         for s in range(start, stop):
             reach[s] *= reach[parent]
+
+
+@jit
+def project_onto_treeplex(treeplexes, player, point, scratch, nearest):
+    """The player's strategy nearest to `point`, to `nearest`; either float64 (S,). They must be two arrays.
+
+    What is in `scratch`, a `Scratch`, makes no difference, but for the zeros at sequence 0.
+    """
+    start, stop = player_sequences(treeplexes, player)
+    functions = PiecewiseLinear(scratch.breakpoint, scratch.slope, scratch.following, scratch.next_function)
+    for s in range(start, stop):
+        functions.breakpoint[s], functions.slope[s] = 0.0, 1.0
+        functions.following[s] = functions.next_function[s] = END
+        scratch.summands[s], scratch.cost[s] = s, -point[s]
+    find_breakpoints(treeplexes, player, functions, scratch.summands, scratch.cost)
+    for s in range(start, stop):
+        functions.slope[s], scratch.cost[s] = 1.0, -point[s]
+    nearest[start] = 1.0
+    share_reach(treeplexes, player, functions.breakpoint, scratch.cost, functions.slope, nearest)

@@ -62,10 +62,7 @@ def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> np.ndarray:
     Raises:
       ValueError: wrong shape, or numbers that are not finite.
     """
-    cost = -treeplex.checked_utility(point)
-    size = len(cost)
-    functions = projection_kernels.PiecewiseLinear(np.zeros(size), np.ones(size), *np.full((2, size), projection_kernels.END))
-    projection_kernels.find_breakpoints(treeplex.arrays, 0, functions, np.arange(size, dtype=INDEX), cost.copy())
-    nearest = np.ones(size)
-    projection_kernels.share_reach(treeplex.arrays, 0, functions.breakpoint, cost, np.ones(size), nearest)
+    point = treeplex.checked_utility(point)
+    scratch, nearest = projection_kernels.allocate_scratch(len(point)), np.zeros(len(point))
+    projection_kernels.project_onto_treeplex(treeplex.arrays, 0, point, scratch, nearest)
     return nearest

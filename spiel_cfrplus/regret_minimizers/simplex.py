@@ -33,7 +33,6 @@ from spiel_cfrplus.kernels import simplex as simplex_kernels
 from spiel_cfrplus.kernels.layouts import INDEX, TreeplexArrays
 from spiel_cfrplus.regret_minimizers.compiled_rules import compile_errors_name
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
-from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountSchedule,
     RegretMatching,
@@ -41,6 +40,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     as_local_rule,
     checked_discounts,
 )
+from spiel_cfrplus.regret_minimizers.step_rules import Stepping, gradient_ascent, hedge
 
 
 class SimplexProduct:
@@ -219,12 +219,12 @@ class SimplexRegretMatching(SimplexMinimizer):
         self._predicted_regrets = self.rule.prediction_weight * regrets
 
 
-class Hedge(SteppingMinimizer):
+class Hedge(Stepping, SimplexMinimizer):
     """Multiplicative weights (Freund and Schapire 1997): the strategy is the softmax of step size times summed utilities.
 
     Regret after T iterations with a fixed step size: at most log(k) / step_size + step_size L^2 T / 8, where L bounds the range
     of the utilities; with step_size = sqrt(8 log(k) / T) / L that is L sqrt(T log(k) / 2). With predictions, L is the range of
-    utility less prediction (Rakhlin and Sridharan 2013). In general that of `StepSizes`, with radius log(k) and error
+    utility less prediction (Rakhlin and Sridharan 2013). In general that of `kernels.step_sizes`, with radius log(k) and error
     range / 2.
     """
 
@@ -235,35 +235,20 @@ class Hedge(SteppingMinimizer):
 
         Args:
           num_actions: k, or one for each of several simplices.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          prediction_weight: see the module `minimizer`.
+          step_size, prediction_weight: see `hedge`.
         """
-        self._simplices = SimplexProduct(num_actions)
-        self._total = np.zeros(self._simplices.dimension)
-        super().__init__(self._simplices, np.log(self._simplices.num_actions), step_size, prediction_weight)
-
-    def _norm(self, error: np.ndarray) -> np.ndarray:
-        return (self._simplices.max(error) + self._simplices.max(-error)) / 2
-
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total = saturated(self._total + utility)
-
-    def _choose(self) -> np.ndarray:
-        simplices = self._simplices
-        exponents = self._stepped(simplices.spread(self._steps.current), self._total + self._prediction)
-        weights = np.exp(exponents - simplices.spread(simplices.max(exponents)))
-        return weights / simplices.spread(simplices.sum(weights))
+        super().__init__(num_actions, hedge(step_size, prediction_weight))
 
 
-class ProjectedGradientAscent(SteppingMinimizer):
+class ProjectedGradientAscent(Stepping, SimplexMinimizer):
     """Online projected gradient ascent (Zinkevich 2003): a step along the utility, then back to the nearest strategy.
 
     The predictive form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
     and Sridharan 2013).
 
     Regret after T iterations with a fixed step size: at most 1 / step_size + step_size G^2 T / 2, where G bounds the Euclidean
-    norm of utility less prediction. In general that of `StepSizes`, with radius 1, which is half the squared diameter of the
-    simplex, and errors in that norm.
+    norm of utility less prediction. In general that of `kernels.step_sizes`, with radius 1, which is half the squared diameter
+    of the simplex, and errors in that norm.
     """
 
     def __init__(
@@ -272,27 +257,10 @@ class ProjectedGradientAscent(SteppingMinimizer):
         """Starts uniform.
 
         Args:
-          num_actions, step_size, prediction_weight: as for `Hedge`.
+          num_actions: k, or one for each of several simplices.
+          step_size, prediction_weight: see `hedge`.
         """
-        self._simplices = SimplexProduct(num_actions)
-        self._base = self._simplices.spread(1 / self._simplices.num_actions)
-        super().__init__(self._simplices, np.ones(len(self._simplices.num_actions)), step_size, prediction_weight)
-
-    def _norm(self, error: np.ndarray) -> np.ndarray:
-        return self._simplices.norm(error)
-
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = self._project(self._base + self._stepped(self._simplices.spread(step), utility))
-
-    def _choose(self) -> np.ndarray:
-        if not self.prediction_weight:
-            return self._base
-        return self._project(self._base + self._stepped(self._simplices.spread(self._steps.current), self._prediction))
-
-    def _project(self, point: np.ndarray) -> np.ndarray:
-        nearest = np.empty(self._simplices.dimension)
-        simplex_kernels.project_onto_simplices(self._simplices.starts, point, nearest)
-        return nearest
+        super().__init__(num_actions, gradient_ascent(step_size, prediction_weight))
 
 
 def checked_tie_tolerance(tie_tolerance: npt.ArrayLike, size: int) -> np.ndarray:

@@ -21,20 +21,80 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
+import functools
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus._utils.arrays import saturated
 from spiel_cfrplus.game.treeplex import EMPTY_SEQUENCE, Treeplex
-from spiel_cfrplus.kernels import simplex as simplex_kernels
-from spiel_cfrplus.regret_minimizers.minimizer import SteppingMinimizer
-from spiel_cfrplus.regret_minimizers.projections import project_onto_treeplex
+from spiel_cfrplus.kernels import passes, self_play, treeplex_ascent
+from spiel_cfrplus.regret_minimizers.compiled_rules import compile_errors_name, start_state
+from spiel_cfrplus.regret_minimizers.step_rules import (
+    Stepping,
+    convex_weights,
+    dilated_entropy,
+    dilated_euclidean,
+    multiplicative_weights,
+    treeplex_gradient_ascent,
+)
+from spiel_cfrplus.regret_minimizers.treeplex_rules import TreeplexRule
 
-_LARGEST_WEIGHT = 1e150  # squares of such weights still fit a float64
+
+class TreeplexMinimizer:
+    """A rule for a whole treeplex as a regret minimizer.
+
+    Attributes:
+      treeplex: the decision problem.
+      rule: the rule.
+    """
+
+    def __init__(self, treeplex: Treeplex, rule: TreeplexRule):
+        """Starts from the first policy of the rule.
+
+        Args:
+          treeplex: the decision problem.
+          rule: the rule.
+        """
+        self.treeplex = treeplex
+        self.rule = rule
+        self._functions = rule.functions
+        self._memory = rule.memory(treeplex.arrays)
+        self._state = start_state(treeplex.arrays, rule.initial_arrays(treeplex.arrays).get("policy"))
+
+    @property
+    def iteration(self) -> int:
+        """Utilities observed."""
+        return int(self._state.iteration[0])
+
+    def current_policy(self) -> np.ndarray:
+        """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
+        return self._state.policy.copy()
+
+    def next_strategy(self) -> np.ndarray:
+        """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
+        passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
+        return self._state.reach.copy()
+
+    def observe_utility(self, utility: npt.ArrayLike) -> None:
+        """Takes the gradient of the utility in the strategy that `next_strategy` gives, float64 (S,).
+
+        Numbers beyond 1e300 in magnitude count as 1e300.
+
+        Raises:
+          ValueError: wrong shape or numbers that are not finite, or parameters of the rule that make no sense; nothing is
+            changed.
+        """
+        checked = saturated(self.treeplex.checked_utility(utility))
+        table = self.rule.parameter_table(np.array([self.iteration + 1]))
+        self._state.values[:] = checked
+        arguments = (self._state, self._functions, self._memory, self.rule.empty_parameters(), table)
+        with compile_errors_name(self.rule):
+            self_play.observe_utility(self.treeplex.arrays, *arguments)
 
 
-class TreeplexGradientAscent(SteppingMinimizer):
+class TreeplexGradientAscent(Stepping, TreeplexMinimizer):
     """Online projected gradient ascent on the sequence-form polytope (Zinkevich 2003).
 
     The predictive form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
@@ -42,11 +102,9 @@ class TreeplexGradientAscent(SteppingMinimizer):
 
     Regret after T iterations with a fixed step size: at most M / step_size + step_size G^2 T / 2, where M is the largest number
     of decision points that one pure strategy can come to (the largest sum of a strategy, hence a bound on half the squared
-    diameter of the polytope), and G bounds the Euclidean norm of utility less prediction. In general that of `StepSizes`, with
-    radius M and errors in that norm.
+    diameter of the polytope), and G bounds the Euclidean norm of utility less prediction. In general that of
+    `kernels.step_sizes`, with radius M and errors in that norm.
 
-    Attributes:
-      treeplex: the decision problem.
     """
 
     def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, prediction_weight: float = 0.0):
@@ -54,32 +112,9 @@ class TreeplexGradientAscent(SteppingMinimizer):
 
         Args:
           treeplex: the decision problem.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          prediction_weight: see the module `minimizer`.
+          step_size, prediction_weight: see `hedge`.
         """
-        self.treeplex = treeplex
-        self._base = treeplex.sequence_form(treeplex.uniform_policy())
-        radius = treeplex.best_value(np.ones(treeplex.num_sequences)) - 1
-        super().__init__(treeplex, radius, step_size, prediction_weight)
-
-    def _norm(self, error: np.ndarray) -> float:
-        return _norm_of_decisions(error)
-
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = project_onto_treeplex(self.treeplex, self._base + self._stepped(step, utility))
-
-    def _choose(self) -> np.ndarray:
-        if not self.prediction_weight:
-            return self._base
-        return project_onto_treeplex(self.treeplex, self._base + self._stepped(self._steps.current, self._prediction))
-
-
-def _norm_of_decisions(utility: np.ndarray) -> float:
-    """The Euclidean norm of the utility without that of the empty sequence, which no decision changes."""
-    decisions = utility[EMPTY_SEQUENCE + 1 :]
-    largest = float(np.abs(decisions).max(initial=0.0))
-    # Scaled, as squares might leave the range of a float64.
-    return largest * float(np.linalg.norm(decisions / largest)) if largest > 0 else 0.0
+        super().__init__(treeplex, treeplex_gradient_ascent(step_size, prediction_weight))
 
 
 def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
@@ -94,62 +129,29 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
     Raises:
       ValueError: so many decisions in a row that the weights, at least 2 ** depth, leave the range of a float64.
     """
-    weights = np.zeros(treeplex.num_decision_points)
-    after = np.zeros(treeplex.num_sequences)
-    with np.errstate(over="ignore"):
-        for j in reversed(range(treeplex.num_decision_points)):
-            start, stop = treeplex.sequence_start[j], treeplex.sequence_start[j + 1]
-            weights[j] = 2 + 2 * after[start:stop].max()
-            after[treeplex.parent_sequence[j]] += weights[j]
-    if not np.all(after <= _LARGEST_WEIGHT):
-        raise ValueError(f"player {treeplex.player} has too many decisions in a row for weights of at least 2 ** depth")
-    return weights
+    return convex_weights(treeplex.arrays, (treeplex.player,))[1:]
 
 
-class _DilatedAscent(SteppingMinimizer):
-    """The regularizer's weights and norm; subclasses have the step.
-
-    Attributes:
-      treeplex: the decision problem.
-      weights: of the regularizer, float64 (J,).
-    """
-
-    def __init__(
-        self,
-        treeplex: Treeplex,
-        step_size: float | None,
-        prediction_weight: float,
-        weights: np.ndarray | None,
-        ranges: np.ndarray,
-    ):
-        """Starts from the uniform behavioral policy.
-
-        Args:
-          treeplex: the decision problem.
-          step_size, prediction_weight, weights: see the subclasses.
-          ranges: float64 (J,), by how much the regularizer of each simplex varies.
-        """
-        convex = strongly_convex_weights(treeplex)
-        self.treeplex = treeplex
-        self.weights = convex if weights is None else _checked_weights(weights, treeplex)
-        self._modulus = float(np.min(self.weights / convex, initial=np.inf))
-        # The largest sum over j of weight_j x[p_j] range_j.
-        at_parents = np.zeros(treeplex.num_sequences)
-        np.add.at(at_parents, treeplex.parent_sequence, self.weights * ranges)
-        super().__init__(treeplex, treeplex.best_value(at_parents), step_size, prediction_weight)
-
-    def _norm(self, error: np.ndarray) -> float:
-        return _norm_of_decisions(error) / math.sqrt(self._modulus)
+def _with_weights(rule: TreeplexRule, treeplex: Treeplex, weights: npt.ArrayLike | None) -> TreeplexRule:
+    """The rule with a regularizer of these weights."""
+    checked = strongly_convex_weights(treeplex) if weights is None else _checked_weights(weights, treeplex)
+    assert rule.prepare is not None
+    return dataclasses.replace(rule, prepare=functools.partial(rule.prepare, weights=_with_root(checked)))
 
 
-def _checked_weights(weights: np.ndarray, treeplex: Treeplex) -> np.ndarray:
-    weights = np.array(weights, np.float64)
-    if weights.shape != (treeplex.num_decision_points,) or not np.all((weights > 0) & np.isfinite(weights)):
+def _checked_weights(weights: npt.ArrayLike, treeplex: Treeplex) -> np.ndarray:
+    checked = np.array(weights, np.float64)
+    if checked.shape != (treeplex.num_decision_points,) or not np.all((checked > 0) & np.isfinite(checked)):
         raise ValueError(f"expected {treeplex.num_decision_points} positive weights, one for each decision point")
-    return weights
+    return checked
 
 
-class DilatedEntropyAscent(_DilatedAscent):
+def _with_root(weights: np.ndarray) -> np.ndarray:
+    """From weights of decision points (J,) to those of infostates, with the root first, whose weight is not read."""
+    return np.concatenate([[1.0], weights])
+
+
+class DilatedEntropyAscent(Stepping, TreeplexMinimizer):
     """Mirror ascent with dilated entropy: phi_j(b) = log |A_j| + sum over a of b[a] log b[a].
 
     The strategy maximizes step_size * (summed utilities + prediction) . x - psi(x): at each decision point the softmax of what
@@ -159,8 +161,8 @@ class DilatedEntropyAscent(_DilatedAscent):
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
     largest value of psi, G bounds the Euclidean norm of utility less prediction, and c, 1 for the default weights, is the
-    smallest ratio of the weights to the default ones. In general that of `StepSizes`, with radius Omega and errors in that
-    norm over sqrt(c).
+    smallest ratio of the weights to the default ones. In general that of `kernels.step_sizes`, with radius Omega and errors in
+    that norm over sqrt(c).
     """
 
     def __init__(
@@ -169,30 +171,27 @@ class DilatedEntropyAscent(_DilatedAscent):
         step_size: float | None = None,
         *,
         prediction_weight: float = 0.0,
-        weights: np.ndarray | None = None,
+        weights: npt.ArrayLike | None = None,
     ):
         """Starts from the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          prediction_weight: see the module `minimizer`.
-          weights: positive, (J,); by default `strongly_convex_weights`.
+          step_size, prediction_weight: see `hedge`.
+          weights: of the regularizer, positive, (J,); by default `strongly_convex_weights`.
+
+        Raises:
+          ValueError: weights that are not positive and finite, or too many decisions in a row for the default.
         """
-        self._total = np.zeros(treeplex.num_sequences)
-        num_actions = treeplex.num_actions
-        self._prior = np.concatenate([[0.0], np.repeat(-np.log(num_actions), num_actions)])
-        super().__init__(treeplex, step_size, prediction_weight, weights, np.log(num_actions))
+        super().__init__(treeplex, _with_weights(dilated_entropy(step_size, prediction_weight), treeplex, weights))
 
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total = saturated(self._total + utility)
-
-    def _choose(self) -> np.ndarray:
-        utility = self._stepped(self._steps.current, self._total + self._prediction)
-        return self.treeplex.sequence_form(entropic_response(self.treeplex, utility, self.weights, self._prior)[0])
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the regularizer, float64 (J,)."""
+        return self._memory.weights[1:].copy()
 
 
-class DilatedEuclideanAscent(_DilatedAscent):
+class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
     """Mirror ascent with dilated squared distance: phi_j(b) = sum over a of b[a]^2 / 2.
 
     A base policy takes the step argmax step_size * utility . x - D(x || base), with the divergence D(x || y) = sum over j of
@@ -203,7 +202,7 @@ class DilatedEuclideanAscent(_DilatedAscent):
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
     largest value of the sum over j of weight_j x[p_j], a bound on D; G and c as for `DilatedEntropyAscent`. In general that of
-    `StepSizes`, with radius Omega and errors in that norm over sqrt(c).
+    `kernels.step_sizes`, with radius Omega and errors in that norm over sqrt(c).
     """
 
     def __init__(
@@ -212,33 +211,32 @@ class DilatedEuclideanAscent(_DilatedAscent):
         step_size: float | None = None,
         *,
         prediction_weight: float = 0.0,
-        weights: np.ndarray | None = None,
+        weights: npt.ArrayLike | None = None,
     ):
         """Starts from the uniform behavioral policy.
 
         Args:
-          treeplex, step_size, prediction_weight, weights: as for `DilatedEntropyAscent`.
+          treeplex: the decision problem.
+          step_size, prediction_weight: see `hedge`.
+          weights: of the regularizer, positive, (J,); by default `strongly_convex_weights`.
+
+        Raises:
+          ValueError: weights that are not positive and finite, or too many decisions in a row for the default.
         """
-        self._base = treeplex.uniform_policy()
-        super().__init__(treeplex, step_size, prediction_weight, weights, np.ones(treeplex.num_decision_points))
+        super().__init__(treeplex, _with_weights(dilated_euclidean(step_size, prediction_weight), treeplex, weights))
 
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._base = quadratic_response(self.treeplex, self._stepped(step, utility), self.weights, self._base)[0]
-
-    def _choose(self) -> np.ndarray:
-        policy = self._base
-        if self.prediction_weight:
-            utility = self._stepped(self._steps.current, self._prediction)
-            policy = quadratic_response(self.treeplex, utility, self.weights, self._base)[0]
-        return self.treeplex.sequence_form(policy)
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the regularizer, float64 (J,)."""
+        return self._memory.weights[1:].copy()
 
 
-class MultiplicativeWeights(SteppingMinimizer):
+class MultiplicativeWeights(Stepping, TreeplexMinimizer):
     """Multiplicative weights on the reduced normal form: vertex v has weight exp(step_size * v . summed utility).
 
     Regret after T iterations with a fixed step size: at most log(N) / step_size + step_size L^2 T / 8, where N is the number of
-    vertices and L bounds the range over strategies of utility less prediction. In general that of `StepSizes`, with radius
-    log(N) and error range / 2.
+    vertices and L bounds the range over strategies of utility less prediction. In general that of `kernels.step_sizes`, with
+    radius log(N) and error range / 2.
 
     Attributes:
       treeplex: the decision problem.
@@ -250,25 +248,14 @@ class MultiplicativeWeights(SteppingMinimizer):
 
         Args:
           treeplex: the decision problem.
-          step_size: positive, in one over the unit of the utilities; by default tuned to them, see `StepSizes`.
-          prediction_weight: see the module `minimizer`.
+          step_size, prediction_weight: see `hedge`.
         """
-        self.treeplex = treeplex
-        self._total = np.zeros(treeplex.num_sequences)
-        # The policy of the mixture is an entropic response with all weights 1, summing instead of averaging over actions.
-        self._weights, self._prior = np.ones(treeplex.num_decision_points), np.zeros(treeplex.num_sequences)
-        self.log_num_strategies = entropic_response(treeplex, self._total, self._weights, self._prior)[1]
-        super().__init__(treeplex, self.log_num_strategies, step_size, prediction_weight)
+        super().__init__(treeplex, multiplicative_weights(step_size, prediction_weight))
 
-    def _norm(self, error: np.ndarray) -> float:
-        return (self.treeplex.best_value(error) + self.treeplex.best_value(-error)) / 2
-
-    def _step(self, step: np.ndarray, utility: np.ndarray) -> None:
-        self._total = saturated(self._total + utility)
-
-    def _choose(self) -> np.ndarray:
-        utility = self._stepped(self._steps.current, self._total + self._prediction)
-        return self.treeplex.sequence_form(entropic_response(self.treeplex, utility, self._weights, self._prior)[0])
+    @property
+    def log_num_strategies(self) -> float:
+        """The logarithm of the number of vertices."""
+        return float(self._memory.divergence_bound[0])
 
 
 def entropic_response(
@@ -286,7 +273,7 @@ def entropic_response(
       The maximizing behavioral policy b, float64 (S,), and the maximum.
     """
     values, policy = np.array(utility, np.float64), np.ones(treeplex.num_sequences)
-    simplex_kernels.entropic_response(treeplex.arrays, 0, weights, prior, values, policy)
+    treeplex_ascent.entropic_response(treeplex.arrays, 0, _with_root(weights), prior, values, policy)
     return policy, float(values[EMPTY_SEQUENCE])
 
 
@@ -305,5 +292,6 @@ def quadratic_response(
       The maximizing behavioral policy b, float64 (S,), and the maximum.
     """
     values, policy = np.array(utility, np.float64), np.ones(treeplex.num_sequences)
-    simplex_kernels.quadratic_response(treeplex.arrays, 0, weights, center, values, np.empty_like(values), policy)
+    weights, scratch = _with_root(weights), np.empty_like(values)
+    treeplex_ascent.quadratic_response(treeplex.arrays, 0, weights, center, values, scratch, policy)
     return policy, float(values[EMPTY_SEQUENCE])

@@ -261,7 +261,7 @@ def test_bounds_by_hand():
     doubled.observe_utility([0.0, 3.0, 4.0, 0.0])
     assert doubled.regret_bound == pytest.approx(8 + 25 / 8)
     # In Kuhn poker a pure strategy comes to at most two decision points for each of three cards, and chooses for each.
-    assert TreeplexGradientAscent(KUHN.treeplexes[0], 1.0)._steps._radius == pytest.approx([6])
+    assert TreeplexGradientAscent(KUHN.treeplexes[0], 1.0)._memory.divergence_bound == pytest.approx([6])
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e12])
