@@ -13,12 +13,22 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatchingPlus,
 )
 from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexMinimizer, SimplexRegretMatching
+from spiel_cfrplus.regret_minimizers.step_rules import (
+    dilated_entropy,
+    dilated_euclidean,
+    gradient_ascent,
+    hedge,
+    multiplicative_weights,
+    treeplex_gradient_ascent,
+)
 from spiel_cfrplus.regret_minimizers.treeplex_minimizers import (
     DilatedEntropyAscent,
     DilatedEuclideanAscent,
     MultiplicativeWeights,
     TreeplexGradientAscent,
+    TreeplexMinimizer,
 )
+from spiel_cfrplus.regret_minimizers.treeplex_rules import TreeplexRule
 
 __all__ = [
     "CFR",
@@ -39,8 +49,16 @@ __all__ = [
     "SimplexRegretMatching",
     "StaticStrategy",
     "TreeplexGradientAscent",
+    "TreeplexMinimizer",
+    "TreeplexRule",
+    "dilated_entropy",
+    "dilated_euclidean",
+    "gradient_ascent",
+    "hedge",
     "jit",
     "local_rule",
+    "multiplicative_weights",
     "project_onto_simplex",
     "project_onto_treeplex",
+    "treeplex_gradient_ascent",
 ]

@@ -267,7 +267,7 @@ class Stepping:
       iteration: utilities observed.
     """
 
-    rule: LocalRule | TreeplexRule
+    rule: Any  # of either kind, as the other base class has it
     iteration: int
     _memory: Any
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,8 @@ from spiel_cfrplus.regret_minimizers.step_rules import (
     dilated_entropy,
     dilated_euclidean,
     multiplicative_weights,
+    prepare_dilated_entropy,
+    prepare_dilated_euclidean,
     treeplex_gradient_ascent,
 )
 from spiel_cfrplus.regret_minimizers.treeplex_rules import TreeplexRule
@@ -89,7 +92,7 @@ class TreeplexMinimizer:
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
         self._state.values[:] = checked
-        arguments = (self._state, self._functions, self._memory, self.rule.empty_parameters(), table)
+        arguments = (self._state, *self._functions, self._memory, self.rule.empty_parameters(), table)
         with compile_errors_name(self.rule):
             self_play.observe_utility(self.treeplex.arrays, *arguments)
 
@@ -132,11 +135,12 @@ def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
     return convex_weights(treeplex.arrays, (treeplex.player,))[1:]
 
 
-def _with_weights(rule: TreeplexRule, treeplex: Treeplex, weights: npt.ArrayLike | None) -> TreeplexRule:
-    """The rule with a regularizer of these weights."""
+def _with_weights(
+    rule: TreeplexRule, prepare: Callable[..., dict[str, np.ndarray]], treeplex: Treeplex, weights: npt.ArrayLike | None
+) -> TreeplexRule:
+    """The rule, whose start `prepare` makes, with a regularizer of these weights."""
     checked = strongly_convex_weights(treeplex) if weights is None else _checked_weights(weights, treeplex)
-    assert rule.prepare is not None
-    return dataclasses.replace(rule, prepare=functools.partial(rule.prepare, weights=_with_root(checked)))
+    return dataclasses.replace(rule, prepare=functools.partial(prepare, weights=_with_root(checked)))
 
 
 def _checked_weights(weights: npt.ArrayLike, treeplex: Treeplex) -> np.ndarray:
@@ -183,7 +187,8 @@ class DilatedEntropyAscent(Stepping, TreeplexMinimizer):
         Raises:
           ValueError: weights that are not positive and finite, or too many decisions in a row for the default.
         """
-        super().__init__(treeplex, _with_weights(dilated_entropy(step_size, prediction_weight), treeplex, weights))
+        rule = dilated_entropy(step_size, prediction_weight)
+        super().__init__(treeplex, _with_weights(rule, prepare_dilated_entropy, treeplex, weights))
 
     @property
     def weights(self) -> np.ndarray:
@@ -223,7 +228,8 @@ class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
         Raises:
           ValueError: weights that are not positive and finite, or too many decisions in a row for the default.
         """
-        super().__init__(treeplex, _with_weights(dilated_euclidean(step_size, prediction_weight), treeplex, weights))
+        rule = dilated_euclidean(step_size, prediction_weight)
+        super().__init__(treeplex, _with_weights(rule, prepare_dilated_euclidean, treeplex, weights))
 
     @property
     def weights(self) -> np.ndarray:
