@@ -203,6 +203,11 @@ def test_tuned_steps_by_hand():
     assert regret_bounds(account).tolist() == [8 + 9 / 4]
 
 
+def test_steps_too_small_for_a_number_bound_nothing():
+    account = step_sizes.StepAccount(np.array([1.0, 0.0]), *np.zeros((4, 2)))
+    assert regret_bounds(account).tolist() == [math.inf, 0]
+
+
 @pytest.mark.parametrize("scale", [1e-310, 1e-160, 1.0, 1e160, 2e299])
 @pytest.mark.parametrize("weight", [0.0, 1.0])
 def test_errors_of_any_magnitude_are_measured(scale, weight):
