@@ -133,6 +133,8 @@ class CompiledRule:
     merges_actions = False
     # Whether the updates of a player's subtrees may be divided among threads.
     works_in_parts = False
+    # Whether the function reads `memory.tie_tolerance`, or may do so.
+    reads_ties = False
     # Whether policies are those of regret matching on each array (S,) that the rule keeps, so that these follow from a policy.
     matches_regrets = False
 

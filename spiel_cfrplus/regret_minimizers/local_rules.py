@@ -46,6 +46,8 @@ class LocalRule(CompiledRule):
     weighs_actions: bool = False
     unchanged_by_zeros: bool = False
 
+    reads_ties = True
+
     @property
     def functions(self) -> RuleFunctions:
         return RuleFunctions(update_by_local_rule, self.function, self.schedule)

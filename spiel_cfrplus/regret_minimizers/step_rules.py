@@ -45,6 +45,8 @@ def _parameters(step_size: Parameter | None, prediction_weight: Parameter) -> tu
 class LocalStepRule(LocalRule):
     """A local rule that takes steps, and may predict."""
 
+    reads_ties = False
+
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
         """As long as nothing is predicted: a utility of zero is a step of no length."""
         names = [name for name, _ in self.parameters]

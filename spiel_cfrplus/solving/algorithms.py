@@ -23,6 +23,7 @@ from typing import Any
 
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.treeplex import Treeplex
+from spiel_cfrplus.regret_minimizers import step_rules
 from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size, checked_weight
@@ -127,6 +128,7 @@ class Algorithm:
       source: the paper.
       minimizer: makes the same learner for a treeplex as a Python object, which knows a bound on its regret; by default that is
         made for rules of the regret-matching family only.
+      step_rule: makes the rule with another `step_size` or `prediction_weight`; None for rules that take no steps.
       engine: what makes its sessions.
     """
 
@@ -135,6 +137,7 @@ class Algorithm:
     averaging_power: float = 1.0
     source: str = ""
     minimizer: Callable[..., RegretMinimizer] | None = None
+    step_rule: Callable[..., CompiledRule] | None = None
     engine: Engine = SELF_PLAY
 
     def __post_init__(self) -> None:
@@ -163,14 +166,18 @@ class Algorithm:
     @property
     def parameters(self) -> frozenset[str]:
         """Which parameters of its rule are options of solvers."""
+        if self.step_rule is not None:
+            return frozenset(("step_size", "prediction_weight"))
         if self.rule is None:
-            return frozenset(getattr(self.minimizer, "keywords", {}))
+            return frozenset()
         names = {name for name, _ in self.rule.parameters}
         return frozenset(names | {"prediction_weight"} if self.rule.matches_regrets else names)
 
     def option_refusal(self, option: str) -> str:
         """Why its solvers do not take an option, in words; empty if they do."""
         reason = self.engine.refused_options.get(option, "")
+        if option == "exact_ties" and self.rule is not None and not self.rule.reads_ties:
+            reason = reason or "its rule does not depend on which regrets are exactly zero"
         if option in ("prediction_weight", "step_size") and option not in self.parameters:
             return f"{self.name} takes no {option.replace('_', ' ')}"
         if option == "reduce" and self.rule is not None and not self.rule.merges_infostates:
@@ -210,9 +217,10 @@ class Algorithm:
             return self
         self.check_options(*parameters)
         checked = {name: _CHECKS[name](value) for name, value in parameters.items()}
-        if self.rule is None:
-            assert isinstance(self.minimizer, functools.partial)
-            return dataclasses.replace(self, minimizer=functools.partial(self.minimizer, **checked))
+        if self.step_rule is not None:
+            assert self.minimizer is not None
+            step_rule, minimizer = functools.partial(self.step_rule, **checked), functools.partial(self.minimizer, **checked)
+            return dataclasses.replace(self, rule=step_rule(), step_rule=step_rule, minimizer=minimizer)
         rule = self.rule
         if "prediction_weight" in checked:
             rule = rule.with_prediction_weight(checked.pop("prediction_weight"))
@@ -274,17 +282,18 @@ def _family(discounts: DiscountSchedule, prediction_weight: float = 0.0) -> Regr
 
 def _rows_that_take_steps() -> list[Algorithm]:
     rows = []
-    for name, make in (
-        ("cfr_hedge", functools.partial(cfr_of, Hedge)),
-        ("cfr_gradient_ascent", functools.partial(cfr_of, ProjectedGradientAscent)),
-        ("gradient_ascent", TreeplexGradientAscent),
-        ("dilated_entropy", DilatedEntropyAscent),
-        ("dilated_euclidean", DilatedEuclideanAscent),
-        ("multiplicative_weights", MultiplicativeWeights),
+    for name, rule, make in (
+        ("cfr_hedge", step_rules.hedge, functools.partial(cfr_of, Hedge)),
+        ("cfr_gradient_ascent", step_rules.gradient_ascent, functools.partial(cfr_of, ProjectedGradientAscent)),
+        ("gradient_ascent", step_rules.treeplex_gradient_ascent, TreeplexGradientAscent),
+        ("dilated_entropy", step_rules.dilated_entropy, DilatedEntropyAscent),
+        ("dilated_euclidean", step_rules.dilated_euclidean, DilatedEuclideanAscent),
+        ("multiplicative_weights", step_rules.multiplicative_weights, MultiplicativeWeights),
     ):
         for prefix, weight in (("", 0.0), ("predictive_", 1.0)):
             minimizer = functools.partial(make, step_size=None, prediction_weight=weight)
-            rows.append(Algorithm(f"{prefix}{name}", None, 1.0, _LECTURE, minimizer, PYTHON))
+            step_rule = functools.partial(rule, step_size=None, prediction_weight=weight)
+            rows.append(Algorithm(f"{prefix}{name}", step_rule(), 1.0, _LECTURE, minimizer, step_rule))
     return rows
 
 

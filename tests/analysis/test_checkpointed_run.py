@@ -11,11 +11,12 @@ import pyspiel
 import pytest
 from games import mentions
 
-from spiel_cfrplus import CFRBRSolver, CFRPlusSolver, Solver
+from spiel_cfrplus import CFRPlusSolver, Solver
 from spiel_cfrplus.analysis import checkpointed_run
 from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.cli import stop_signals
+from spiel_cfrplus.regret_minimizers import CFR
 from spiel_cfrplus.solving.checkpoint import read_curve
 from spiel_cfrplus.solving.curve import Curve, Row
 
@@ -124,9 +125,9 @@ def test_intervals_that_make_no_sense_are_refused(every, tmp_path):
     ("solver", "words"),
     [
         (KUHN, "expected a solver, such as CFRPlusSolver(game), got "),
-        (CFRBRSolver(KUHN), "cannot save cfr-br: its minimizers are Python objects"),
+        (Solver.of_minimizers(KUHN, CFR), "cannot save CFR: its minimizers are Python objects"),
     ],
-    ids=["game", "cfr-br"],
+    ids=["game", "minimizers"],
 )
 def test_what_cannot_be_saved_is_refused_before_it_runs(solver, words, tmp_path):
     with pytest.raises(TypeError, match=mentions(words)):

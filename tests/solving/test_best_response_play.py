@@ -8,7 +8,7 @@ import pytest
 from spiel_cfrplus import Averaging, CFRBRSolver, StrategyProfile, compile_game, evaluate, read_policy
 from spiel_cfrplus.analysis.theory import TheoryChecks
 from spiel_cfrplus.openspiel import cfr_br
-from spiel_cfrplus.regret_minimizers import CFR, ComposedCFR, Hedge, RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers import CFR, ComposedCFR, Hedge, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.solving.best_response_play import BestResponsePlay
 
 KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
@@ -55,12 +55,9 @@ def test_what_it_cannot_do_is_refused():
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
     with pytest.raises(TypeError, match="about players who meet"):
         TheoryChecks(CFRBRSolver(KUHN))
-    with pytest.raises(TypeError, match=r"cannot save cfr-br: its minimizers are Python objects; pickle this one instead"):
-        CFRBRSolver(KUHN).save("never_written.npz")
-    with pytest.raises(TypeError, match=r"cannot save cfr-br: .*; nor can its game be pickled"):
-        CFRBRSolver(games.biased_rock_paper_scissors()).save("never_written.npz")
-    with pytest.raises(TypeError, match=r"cannot load a CFRBRSolver: its minimizers are Python objects; unpickle it instead"):
-        CFRBRSolver.load("never_written.npz")
+    for option in ({"alternating": False}, {"reduce": True}, {"threads": 2}, {"record_regrets": True}):
+        with pytest.raises(TypeError, match=f"cfr-br takes no {next(iter(option)).replace('_', ' ')}"):
+            CFRBRSolver(KUHN, **option)
 
 
 def test_iterations_are_counted_from_zero():
@@ -68,3 +65,26 @@ def test_iterations_are_counted_from_zero():
     assert solver.iteration == 0
     solver.run(3)
     assert solver.iteration == 3
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+@pytest.mark.parametrize("rule", [RegretMatching(), RegretMatchingPlus()], ids=str)
+def test_compiled_iterations_are_those_of_the_loop_in_python(name, rule):
+    game = compile_game(pyspiel.load_game(name))
+    solver = CFRBRSolver(game, rule=rule, averaging=Averaging(1))
+    pairs = zip(game.treeplexes, game.player_slices, strict=True)
+    minimizers = [CFR(treeplex, rule, tie_tolerance=game.tie_tolerance[own]) for treeplex, own in pairs]
+    written_out = BestResponsePlay(game, minimizers, Averaging(1))
+    solver.run(40)
+    written_out.run(40)
+    assert solver.average_profile().probabilities.tolist() == written_out.average_policy().tolist()
+
+
+def test_checkpoints_go_on_to_the_same_doubles(tmp_path):
+    solver = CFRBRSolver(KUHN)
+    solver.run(10)
+    solver.save(tmp_path / "saved.npz")
+    resumed = CFRBRSolver.load(tmp_path / "saved.npz")
+    for each in (solver, resumed):
+        each.run(10)
+    assert resumed.average_profile().probabilities.tolist() == solver.average_profile().probabilities.tolist()
