@@ -14,13 +14,13 @@ Neither line asks what is negative in s', and neither minds a positive factor on
 >>> from spiel_cfrplus.regret_minimizers import CFR
 >>> game = compile_game(pyspiel.load_game("kuhn_poker"))
 >>> player = CFR(game.treeplexes[0])
->>> old_policy, old_table = player.current_policy(), player.cumulative_regrets
+>>> old_policy, old_table = player.current_policy(), player.cumulative_regrets()
 >>> opponents = [treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in game.treeplexes]
 >>> gradient = game.payoff_gradient(0, opponents)
 >>> player.observe_utility(gradient)
 >>> _ = player.next_strategy()
 >>> update = Update(
-...     game.treeplexes[0], old_policy, player.current_policy(), old_table, player.cumulative_regrets, gradient,
+...     game.treeplexes[0], old_policy, player.current_policy(), old_table, player.cumulative_regrets(), gradient,
 ...     abs(gradient), np.zeros(6), np.zeros(6))
 >>> slack, rounding = theorem_5(update)
 >>> dict(zip(game.treeplexes[0].infostate_keys, slack.round(6).tolist()))

@@ -76,7 +76,6 @@ class CFR:
         """Utilities observed."""
         return int(self._state.iteration[0])
 
-    @property
     def cumulative_regrets(self) -> np.ndarray:
         """A copy of the regret tables, float64 (S,); zeros if the rule keeps no array `regrets`."""
         return self._memory.regrets.copy() if "regrets" in self.rule.per_action else np.zeros(self.treeplex.num_sequences)

@@ -173,7 +173,7 @@ class SelfPlay(OptionalFeatures):
         for minimizer, own in zip(self.minimizers, self.game.player_slices, strict=True):
             if isinstance(minimizer, CFR):
                 tables.policy[own] = minimizer.current_policy()
-                tables.cumulative_regrets[own] = minimizer.cumulative_regrets
+                tables.cumulative_regrets[own] = minimizer.cumulative_regrets()
                 tables.tie_tolerance[own] = minimizer.tie_tolerance
         return tables
 

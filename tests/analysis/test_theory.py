@@ -340,7 +340,7 @@ def test_local_regrets_by_hand():
 
 def follow_regrets(player):
     """Makes the player play what its table says."""
-    player._state.policy[:] = player.treeplex.behavioral_policy(player.cumulative_regrets)
+    player._state.policy[:] = player.treeplex.behavioral_policy(player.cumulative_regrets())
 
 
 class Trusting(SelfPlay):

@@ -102,8 +102,8 @@ def test_reading_policies_has_no_side_effects(solver_type):
         for _ in range(2):
             solver.current_policy(), solver.average_policy(), solver.evaluate(), solver.nash_conv()
     undisturbed.run(10)
-    for ours, theirs in zip(solver.self_play.state[:-2], undisturbed.self_play.state[:-2], strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(solver.self_play.state, undisturbed.self_play.state)
+    np.testing.assert_equal(solver.self_play.memory, undisturbed.self_play.memory)
 
 
 @all_solvers
@@ -125,8 +125,8 @@ def test_the_root_value_equals_openspiels_value_of_the_policy(solver_type, name)
 def test_plain_cfr_has_negative_regrets_and_cfr_plus_has_none():
     """An error in clipping would turn one algorithm into the other."""
     plain, plus = (solved(solver_type, GAMES["kuhn_poker"](), 10) for solver_type in (CFRSolver, CFRPlusSolver))
-    assert plain.self_play.state.cumulative_regrets.min() < -0.1
-    assert plus.self_play.state.cumulative_regrets.min() == 0
+    assert plain.self_play.memory.regrets.min() < -0.1
+    assert plus.self_play.memory.regrets.min() == 0
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_random_games_are_solved_to_their_value(name, alternating):
         game, _, unit, value = known_game(seed)
         solver = make_solver(name, game, alternating=alternating)
         solver.run(1000)
-        assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
+        assert np.isfinite(solver.self_play.memory.regrets).all()
         assert_solved(solver, unit, value, BOUNDS[name][not alternating])
 
 
@@ -121,7 +121,7 @@ def test_random_three_player_and_general_sum_games_run_without_error(name):
         for alternating in (True, False):
             solver = make_solver(name, game, alternating=alternating)
             solver.run(50)
-            assert np.isfinite(solver.self_play.state.cumulative_regrets).all()
+            assert np.isfinite(solver.self_play.memory.regrets).all()
             policy = reference.policy_of(solver.average_profile())
             root = games.tree_of(game.tree.game)
             assert solver.nash_conv() == pytest.approx(reference.nash_conv(root, policy), rel=1e-9, abs=1e-12)

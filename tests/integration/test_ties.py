@@ -239,7 +239,7 @@ def test_rounding_errors_do_not_accumulate():
     minimizer = SimplexRegretMatching(2, DiscountedRegretMatching(1, 1), tie_tolerance=1e-3)
     for _ in range(30):
         minimizer.observe_utility([1.0, 0.0])
-    assert minimizer.cumulative_regrets[0] == pytest.approx(1 / 62)
+    assert minimizer.cumulative_regrets()[0] == pytest.approx(1 / 62)
     assert minimizer.next_strategy().tolist() == [1, 0]
 
 

@@ -308,13 +308,13 @@ def assert_compiled_equals_written_out(game: SequenceFormGame, name: str, num_it
     for solver in (compiled, written_out):
         solver.run(num_iterations)
     assert compiled.averaging == written_out.averaging
-    memory, session = compiled.self_play.state, written_out.self_play
-    assert np.any(memory.cumulative_regrets != 0)
+    state, session, tables = compiled.self_play.state, written_out.self_play, compiled.self_play.cumulative_regrets()
+    assert np.any(tables != 0)
     for player, own in enumerate(game.player_slices):
-        regrets = session.minimizers[player].local_minimizers.cumulative_regrets
-        assert memory.cumulative_regrets[own][1:].tolist() == regrets.tolist()
-        assert memory.reach[own].tolist() == session.strategies[player].tolist()
-        assert memory.cumulative_policy[own].tolist() == session.cumulative_strategies[player].tolist()
+        regrets = session.minimizers[player].local_minimizers.cumulative_regrets()
+        assert tables[own][1:].tolist() == regrets.tolist()
+        assert state.reach[own].tolist() == session.strategies[player].tolist()
+        assert state.cumulative_policy[own].tolist() == session.cumulative_strategies[player].tolist()
 
 
 @every_variant
@@ -553,7 +553,7 @@ def test_all_types_of_numbers_are_saved(tmp_path):
     assert Solver.load(tmp_path / "saved.npz").self_play.rule.discounts == DiscountedRegretMatching(1.0, 0.5)
 
 
-@pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=repr)
+@pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=["name", "number", "class", "object"])
 def test_arguments_that_are_not_local_rules_are_refused(rule):
     with pytest.raises(TypeError, match=r"a local rule is .* or discounts of regret matching, got"):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule)

@@ -23,10 +23,10 @@ def test_two_steps_of_regret_matching_by_hand():
     minimizer = CFR(simplex(3), RegretMatching())
     assert minimizer.next_strategy() == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3], rel=1e-15)
     minimizer.observe_utility([0, 3, 0, -6])
-    assert minimizer.cumulative_regrets[1:] == pytest.approx([4, 1, -5], rel=1e-15)
+    assert minimizer.cumulative_regrets()[1:] == pytest.approx([4, 1, -5], rel=1e-15)
     assert minimizer.next_strategy() == pytest.approx([1, 4 / 5, 1 / 5, 0], rel=1e-15)
     minimizer.observe_utility([0, -1, 4, 2])
-    assert minimizer.cumulative_regrets[1:] == pytest.approx([3, 5, -3], rel=1e-15)
+    assert minimizer.cumulative_regrets()[1:] == pytest.approx([3, 5, -3], rel=1e-15)
     assert minimizer.next_strategy() == pytest.approx([1, 3 / 8, 5 / 8, 0], rel=1e-15)
 
 
@@ -34,10 +34,10 @@ def test_two_steps_of_regret_matching_plus_by_hand():
     # As above, but q^1 = (4, 1, 0), so q^2 = (4, 1, 0) + (-1, 4, 2) = (3, 5, 2) and sigma^2 = (3/10, 1/2, 1/5).
     minimizer = CFR(simplex(3), RegretMatchingPlus())
     minimizer.observe_utility([0, 3, 0, -6])
-    assert minimizer.cumulative_regrets[1:] == pytest.approx([4, 1, 0], rel=1e-15)
+    assert minimizer.cumulative_regrets()[1:] == pytest.approx([4, 1, 0], rel=1e-15)
     assert minimizer.next_strategy() == pytest.approx([1, 4 / 5, 1 / 5, 0], rel=1e-15)
     minimizer.observe_utility([0, -1, 4, 2])
-    assert minimizer.cumulative_regrets[1:] == pytest.approx([3, 5, 2], rel=1e-15)
+    assert minimizer.cumulative_regrets()[1:] == pytest.approx([3, 5, 2], rel=1e-15)
     assert minimizer.next_strategy() == pytest.approx([1, 3 / 10, 1 / 2, 1 / 5], rel=1e-15)
 
 
@@ -50,8 +50,8 @@ def test_one_step_on_the_kuhn_treeplex_by_hand():
     utility[j1], utility[j4] = [1, 2], [0, 4]
     minimizer = CFR(treeplex, RegretMatching())
     minimizer.observe_utility(utility)
-    assert minimizer.cumulative_regrets[j1].tolist() == [0.5, -0.5]
-    assert minimizer.cumulative_regrets[j4].tolist() == [-2, 2]
+    assert minimizer.cumulative_regrets()[j1].tolist() == [0.5, -0.5]
+    assert minimizer.cumulative_regrets()[j4].tolist() == [-2, 2]
     reach = minimizer.next_strategy()
     assert (reach[j1].tolist(), reach[j4].tolist()) == ([1, 0], [0, 1])
 
@@ -65,7 +65,7 @@ def test_starts_uniform_with_no_utilities_observed(rule):
     treeplex = compile_game(GAMES["leduc_poker"]()).treeplexes[1]
     minimizer = CFR(treeplex, rule)
     assert minimizer.iteration == 0
-    assert not minimizer.cumulative_regrets.any()
+    assert not minimizer.cumulative_regrets().any()
     assert minimizer.next_strategy().tolist() == treeplex.sequence_form(treeplex.uniform_policy()).tolist()
 
 
@@ -78,13 +78,13 @@ def test_reading_changes_nothing(rule):
         once.next_strategy()
         for _ in range(3):
             strategy = often.next_strategy()
-            regrets = often.cumulative_regrets
+            regrets = often.cumulative_regrets()
         # What was returned is the caller's.
         strategy[:] = regrets[:] = 99
         utility = rng.normal(size=game.treeplexes[0].num_sequences)
         once.observe_utility(utility)
         often.observe_utility(utility)
-    assert once.cumulative_regrets.tolist() == often.cumulative_regrets.tolist()
+    assert once.cumulative_regrets().tolist() == often.cumulative_regrets().tolist()
     assert once.next_strategy().tolist() == often.next_strategy().tolist()
     assert once.iteration == often.iteration == 5
 
@@ -110,7 +110,7 @@ def test_scaled_utilities_give_the_same_strategies(rule, factor):
         plain.observe_utility(utility)
         scaled.observe_utility(factor * utility)
         assert np.allclose(plain.next_strategy(), scaled.next_strategy(), rtol=0, atol=1e-9)
-    assert np.allclose(scaled.cumulative_regrets / factor, plain.cumulative_regrets, rtol=1e-9, atol=1e-12)
+    assert np.allclose(scaled.cumulative_regrets() / factor, plain.cumulative_regrets(), rtol=1e-9, atol=1e-12)
     # Powers of two change no digit.
     if factor in (2.0**-40, 2.0**40):
         assert plain.next_strategy().tolist() == scaled.next_strategy().tolist()
@@ -125,10 +125,10 @@ def test_scaled_utilities_give_the_same_strategies(rule, factor):
 def test_bad_utilities_are_refused_and_change_nothing(rule, utility):
     minimizer = CFR(compile_game(GAMES["kuhn_poker"]()).treeplexes[0], rule)
     minimizer.observe_utility(np.arange(13.0))
-    regrets, strategy = minimizer.cumulative_regrets.tolist(), minimizer.next_strategy().tolist()
+    regrets, strategy = minimizer.cumulative_regrets().tolist(), minimizer.next_strategy().tolist()
     with pytest.raises(ValueError, match="expected 13 finite numbers"):
         minimizer.observe_utility(utility)
-    assert minimizer.cumulative_regrets.tolist() == regrets
+    assert minimizer.cumulative_regrets().tolist() == regrets
     assert minimizer.next_strategy().tolist() == strategy
     assert minimizer.iteration == 1
 
@@ -201,7 +201,7 @@ def test_regret_is_at_most_the_sum_of_local_regrets(rule, name):
         earned += strategy @ utility
         minimizer.observe_utility(utility)
     regret = best_value(treeplex, total) - earned
-    local = minimizer.cumulative_regrets
+    local = minimizer.cumulative_regrets()
     starts = treeplex.sequence_start[:-1]
     assert 0 < regret <= np.maximum(np.maximum.reduceat(local, starts), 0).sum() * (1 + 1e-12)
 

@@ -329,8 +329,8 @@ def test_a_refused_discount_leaves_the_minimizer_as_it_was():
     minimizer = SimplexRegretMatching(2, Rule())
     for _ in range(2):
         minimizer.observe_utility([1, 0])
-    before = minimizer.cumulative_regrets.tolist()
+    before = minimizer.cumulative_regrets().tolist()
     with pytest.raises(ValueError, match="factors of 0 or more"):
         minimizer.observe_utility([1, 0])
     assert minimizer.iteration == 2
-    assert minimizer.cumulative_regrets.tolist() == before
+    assert minimizer.cumulative_regrets().tolist() == before
