@@ -566,8 +566,6 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
         (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint do not go together"),
-        (["--algorithm=gradient_ascent", "--checkpoint=x.npz"], "pdcfr+, not for gradient_ascent"),
-        (["--algorithm=cfr-br", "--checkpoint=x.npz"], "pdcfr+, not for cfr-br"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
         (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),

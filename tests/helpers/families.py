@@ -19,8 +19,9 @@ SOLVERS = {name: functools.partial(make_solver, name) for name in REGRET_MATCHIN
 SELF_PLAY = [name for name, algorithm in ALGORITHMS.items() if not algorithm.refusal(Feature.THEORY)]
 
 
-def in_python(name, game, *, alternating=True, averaging="paper", **parameters):
+def in_python(name, game, *, alternating=True, averaging="paper", rule=None, **parameters):
     """A solver whose players are the algorithm's Python objects."""
     game, algorithm = compile_game(game), ALGORITHMS[name].with_parameters(**parameters)
+    algorithm = algorithm if rule is None else algorithm.with_rule(rule)
     averaging = checked_averaging(averaging, algorithm.averaging_power)
     return Solver.of_session(SelfPlay(game, algorithm.minimizers(game), averaging, alternating), name)

@@ -73,8 +73,8 @@ def test_every_solver_has_the_same_methods(solver_type):
     def public_methods(cls: type) -> set[str]:
         return {name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name))}
 
-    assert public_methods(solver_type) == public_methods(Solver)
     solver = solver_type(GAMES["kuhn_poker"]())
+    assert public_methods(type(solver)) == public_methods(Solver)
     for policy in (solver.current_policy(), solver.average_policy()):
         assert type(policy) is openspiel_policy.TabularPolicy
     for profile in (solver.current_profile(), solver.average_profile()):

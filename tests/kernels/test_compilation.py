@@ -248,7 +248,7 @@ def my_rule(point, values, policy, memory, parameters, t):
     for a in point.actions:
         policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
 
-solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"), local_rule=my_rule)
+solver = spiel_cfrplus.CFRPlusSolver(pyspiel.load_game("kuhn_poker"), rule=my_rule)
 solver.run(3)
 modules = [module for name, module in sys.modules.items() if name.startswith("spiel_cfrplus")]
 kernels = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]

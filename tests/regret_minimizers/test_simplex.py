@@ -307,7 +307,7 @@ def test_predictions_have_a_weight_from_0_to_1(weight, kuhn):
     for make in (
         lambda: SimplexRegretMatching(2, prediction_weight=weight),
         lambda: CFR(kuhn.treeplexes[0], prediction_weight=weight),
-        lambda: type("Wrong", (PredictiveCFRPlusSolver,), {"prediction_weight": weight})(kuhn),
+        lambda: PredictiveCFRPlusSolver(kuhn, prediction_weight=weight),
     ):
         with pytest.raises(ValueError, match="prediction_weight must be between 0 and 1"):
             make()

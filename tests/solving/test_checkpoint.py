@@ -102,7 +102,7 @@ def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
         state.apply_action(action)
     locked = lock(KUHN, {(0, "0"): {0: 1.0}})
     for game, words in (
-        (compile_subgame(state), ["kuhn_poker() below [0, 1], 4 infostates", "not to kuhn_poker(), 12 infostates"]),
+        (compile_subgame(state), ["kuhn_poker() below [0, 1], 4 infostates", "than kuhn_poker(), 12 infostates"]),
         (locked, ["kuhn_poker(), 11 infostates", "1 infostates locked, than kuhn_poker(), 12 infostates"]),
     ):
         CFRPlusSolver(game).save(path)

@@ -328,7 +328,7 @@ def test_the_command_line_prints_the_same_rows(tmp_path):
     ("flags", "reason"),
     [
         (("--threads=2", "--algorithm=cfr+,cfr-br"), "--threads is for cfr, cfr+, lcfr,"),
-        (("--threads=2", "--algorithm=cfr+,cfr_hedge"), "--threads is for cfr, cfr+, lcfr,"),
+        (("--threads=2", "--algorithm=cfr+,gradient_ascent"), "--threads is for cfr, cfr+, lcfr,"),
         (("--threads=2", "--cce", "--simultaneous"), "not for cfr+ with --cce"),
         (("--threads=2", "--crosscheck"), "--threads has no effect with --crosscheck"),
         (("--threads=0",), "--threads=0: 0 is not a positive integer"),

@@ -52,12 +52,12 @@ def test_an_error_of_a_member_is_raised():
 
 
 def test_members_run_concurrently_in_threads_that_end():
-    names, meeting = [], threading.Barrier(4, timeout=60)
+    threads, meeting = set(), threading.Barrier(4, timeout=60)
 
     def work(member: int, barrier: np.ndarray) -> None:
-        names.append(threading.current_thread().name)
+        threads.add(threading.current_thread())
         meeting.wait()
 
     run_together(4, work)
-    assert len(set(names)) == 4
-    assert not set(names) & {thread.name for thread in threading.enumerate()}
+    assert len(threads) == 4
+    assert not any(thread.is_alive() for thread in threads)
