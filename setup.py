@@ -29,6 +29,9 @@ setuptools.setup(
         "psutil>=5.9",
         "tqdm>=4.60",
     ],
-    extras_require={"plot": ["matplotlib>=3.8"], "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "scipy>=1.10"]},
+    extras_require={
+        "plot": ["matplotlib>=3.8"],
+        "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "pytest-xdist>=3.5", "scipy>=1.10"],
+    },
     entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus.cli.entry_point:main"]},
 )
