@@ -20,6 +20,7 @@ setuptools.setup(
     # `spiel_cfrplus` left behind in site-packages, empty but for bytecode, is imported in its place.
     package_dir={"": "."},
     packages=setuptools.find_packages(include=["spiel_cfrplus", "spiel_cfrplus.*"]),
+    package_data={"spiel_cfrplus": ["py.typed"]},  # type checkers read the annotations of packages with this file
     install_requires=[
         "absl-py>=1.0",
         "numba>=0.61",

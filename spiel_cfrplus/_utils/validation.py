@@ -69,10 +69,10 @@ def at_most_cores(number: Any, things: str) -> int:
     Raises:
       ValueError: not an integer, less than 1, or more than the machine has cores.
     """
-    number, cores = checked_positive(number, things), num_cores()
-    if cores is not None and number > cores:
-        raise ValueError(f"the number of {things} must be at most {cores}, the number of cores of this machine, got {number}")
-    return number
+    count, cores = checked_positive(number, things), num_cores()
+    if cores is not None and count > cores:
+        raise ValueError(f"the number of {things} must be at most {cores}, the number of cores of this machine, got {count}")
+    return count
 
 
 def num_cores() -> int | None:

@@ -84,7 +84,7 @@ class Update:
     @functools.cached_property
     def improvements(self) -> np.ndarray:
         """sigma' . v - sigma . v, float64 (J,)."""
-        return at_infostates(self.treeplex, np.add, self.new_policy * self.values) - self.expected_values
+        return np.asarray(at_infostates(self.treeplex, np.add, self.new_policy * self.values) - self.expected_values)
 
     @functools.cached_property
     def positive(self) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +98,7 @@ class Update:
         old, new = (
             self.treeplex.counterfactual_values(policy, self.magnitude) for policy in (self.old_policy, self.new_policy)
         )
-        return old + new
+        return np.asarray(old + new)
 
     @functools.cached_property
     def largest_magnitudes(self) -> np.ndarray:
@@ -116,7 +116,7 @@ class Update:
         error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.tie_tolerance * self.treeplex.num_actions
         with np.errstate(over="ignore"):
             ratio = np.divide(error, matched, out=np.zeros_like(error), where=matched > 0)
-        return np.minimum(ROUNDING + ratio, 2.0)
+        return np.asarray(np.minimum(ROUNDING + ratio, 2.0))
 
     @property
     def is_reliable(self) -> np.ndarray:

@@ -1,5 +1,25 @@
 """Compilation of pyspiel games into arrays."""
 
+from typing import TYPE_CHECKING
+
 from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
 
-__getattr__, __dir__ = modules_on_first_use(__name__, __path__)
+if TYPE_CHECKING:
+    from spiel_cfrplus.game import chance as chance
+    from spiel_cfrplus.game import chance_normalization as chance_normalization
+    from spiel_cfrplus.game import checks as checks
+    from spiel_cfrplus.game import game_tree as game_tree
+    from spiel_cfrplus.game import parallel_walk as parallel_walk
+    from spiel_cfrplus.game import payoffs as payoffs
+    from spiel_cfrplus.game import recall as recall
+    from spiel_cfrplus.game import replayed_states as replayed_states
+    from spiel_cfrplus.game import sequence_form as sequence_form
+    from spiel_cfrplus.game import size_estimate as size_estimate
+    from spiel_cfrplus.game import subgames as subgames
+    from spiel_cfrplus.game import treeplex as treeplex
+    from spiel_cfrplus.game import trial as trial
+    from spiel_cfrplus.game import walk as walk
+    from spiel_cfrplus.game import walk_cache as walk_cache
+    from spiel_cfrplus.game import walk_limits as walk_limits
+else:
+    __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

@@ -38,7 +38,7 @@ def checked_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
       ValueError: they are not such pairs, the list is empty, an action is not a valid id, an action occurs twice, or the
         probabilities are not a distribution.
     """
-    outcomes = state.chance_outcomes()
+    outcomes: list[tuple[int, float]] = state.chance_outcomes()
     if not outcomes:
         raise ValueError(f"{at(state)} chance is to move but there are no chance outcomes; fix chance_outcomes() of the game")
     try:

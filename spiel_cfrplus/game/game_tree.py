@@ -73,17 +73,17 @@ class GameTree(Immutable):
 
     game: pyspiel.Game
     roots: tuple[History, ...]
-    parent: np.ndarray
-    action: np.ndarray
-    actor: np.ndarray
-    infostate: np.ndarray
-    chance_probability: np.ndarray
-    terminal: np.ndarray
-    returns: np.ndarray
-    infostate_player: np.ndarray
+    parent: npt.NDArray[np.int32]
+    action: npt.NDArray[np.int32] | npt.NDArray[np.int64]
+    actor: npt.NDArray[np.int8]
+    infostate: npt.NDArray[np.int32]
+    chance_probability: npt.NDArray[np.float64]
+    terminal: npt.NDArray[np.int32]
+    returns: npt.NDArray[np.float64]
+    infostate_player: npt.NDArray[np.int8]
     infostate_keys: tuple[str, ...]
-    legal_action_start: np.ndarray
-    legal_actions: np.ndarray
+    legal_action_start: npt.NDArray[np.int32]
+    legal_actions: npt.NDArray[np.int64]
 
     def _summary(self) -> str:
         return f"{self.game}{self.below_roots}, {self.num_histories} histories, {self.num_infostates} infostates"
@@ -241,7 +241,7 @@ class GameTree(Immutable):
 
     @property
     def num_players(self) -> int:
-        return self.returns.shape[1]
+        return int(self.returns.shape[1])
 
     @property
     def num_histories(self) -> int:
@@ -256,14 +256,14 @@ class GameTree(Immutable):
         return len(self.infostate_keys)
 
     @functools.cached_property
-    def subtree_end(self) -> np.ndarray:
+    def subtree_end(self) -> npt.NDArray[np.int64]:
         """int64 (H,), one past the last history of each subtree: the subtree of h is `h : subtree_end[h]`."""
         sizes = np.ones(self.num_histories, np.int64)
         tree_kernels.add_to_parents(self.parent, sizes)
         return frozen(np.arange(self.num_histories) + sizes, np.int64)
 
     @functools.cached_property
-    def first_history(self) -> np.ndarray:
+    def first_history(self) -> npt.NDArray[np.int64]:
         """int64 (I,), the first history of each infostate."""
         decisions = np.flatnonzero(self.infostate != NO_INFOSTATE)
         return decisions[np.unique(self.infostate[decisions], return_index=True)[1]]

@@ -88,7 +88,8 @@ class RowState:
         """One entry per action of the game: 1 if it is legal, else 0."""
         mask = np.zeros(self._tree.game.num_distinct_actions(), np.int64)
         mask[self._tree.legal_actions[slice(*self._tree.legal_action_start[self._infostate : self._infostate + 2])]] = 1
-        return mask.tolist()
+        entries: list[int] = mask.tolist()
+        return entries
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

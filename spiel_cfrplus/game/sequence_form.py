@@ -55,8 +55,8 @@ class SequenceFormGame(Immutable):
 
     tree: GameTree
     treeplexes: tuple[Treeplex, ...]
-    payoff_sequences: np.ndarray
-    payoffs: np.ndarray
+    payoff_sequences: npt.NDArray[np.int32]
+    payoffs: npt.NDArray[np.float64]
 
     def _summary(self) -> str:
         sizes = f"{self.num_infostates} infostates, {self.num_sequences} sequences, {len(self.payoffs)} payoffs"
@@ -133,7 +133,7 @@ class SequenceFormGame(Immutable):
         return {}
 
     @functools.cached_property
-    def tie_tolerance(self) -> np.ndarray:
+    def tie_tolerance(self) -> npt.NDArray[np.float64]:
         """float64 (S,), over all players' sequences: bound below which a regret is treated as rounding error.
 
         At each infostate it is 2^-44 times the magnitude of the terms that the first iteration sums into its regrets: the
@@ -162,7 +162,7 @@ class SequenceFormGame(Immutable):
         digest.update(self.payoffs.tobytes())
         return digest.hexdigest()
 
-    def behavioral_policies(self, strategies: Sequence[np.ndarray]) -> np.ndarray:
+    def behavioral_policies(self, strategies: Sequence[np.ndarray]) -> npt.NDArray[np.float64]:
         """float64 (S,), the behavioral policies of the players' sequence-form strategies, or of multiples of them.
 
         Uniform at infostates that the player does not reach, see `Treeplex.behavioral_policy`.
@@ -170,7 +170,7 @@ class SequenceFormGame(Immutable):
         pairs = zip(self.treeplexes, strategies, strict=True)
         return np.concatenate([treeplex.behavioral_policy(strategy) for treeplex, strategy in pairs])
 
-    def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> np.ndarray:
+    def payoff_gradient(self, player: int, strategies: Sequence[np.ndarray]) -> npt.NDArray[np.float64]:
         """The gradient of the player's expected utility in its sequence-form strategy (g = A x_1 for player 0 of two).
 
         Args:
@@ -296,7 +296,7 @@ def _compile(tree: GameTree) -> SequenceFormGame:
 def _terminal_chance_reach(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
     tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
-    return reach[tree.terminal]
+    return np.asarray(reach[tree.terminal])
 
 
 def _make_treeplex(

@@ -43,7 +43,7 @@ def actions_of(state: pyspiel.State) -> list[int]:
         return [action for action, _ in checked_outcomes(state)]
     if player < 0:
         return []
-    actions = state.legal_actions()
+    actions: list[int] = state.legal_actions()
     check_legal_actions(state, player, actions)
     return actions
 
@@ -130,7 +130,7 @@ def root_distribution(game: pyspiel.Game, roots: Sequence[History], reach: npt.A
     weights = np.array(chance) * np.prod(players / np.where(largest > 0, largest, 1), axis=1)
     if not weights.sum() > 0:
         raise ValueError(f"{game}: none of the roots {[list(root) for root in roots]} has positive reach")
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def _checked_reach(game: pyspiel.Game, num_roots: int, reach: npt.ArrayLike | None) -> np.ndarray:

@@ -90,10 +90,10 @@ class Treeplex(Immutable):
 
     player: int
     infostate_keys: tuple[str, ...]
-    sequence_start: np.ndarray
-    parent_sequence: np.ndarray
-    actions: np.ndarray
-    may_end: np.ndarray
+    sequence_start: npt.NDArray[np.int32]
+    parent_sequence: npt.NDArray[np.int32]
+    actions: npt.NDArray[np.int64]
+    may_end: npt.NDArray[np.bool_]
 
     def _summary(self) -> str:
         return f"player {self.player}, {self.num_decision_points} decision points, {self.num_sequences} sequences"
@@ -112,12 +112,12 @@ class Treeplex(Immutable):
         return self.num_sequences
 
     @functools.cached_property
-    def num_actions(self) -> np.ndarray:
+    def num_actions(self) -> npt.NDArray[np.int32]:
         """int32 (J,), the number of actions at each decision point."""
         return frozen(np.diff(self.sequence_start), np.int32)
 
     @functools.cached_property
-    def decision_point_of(self) -> np.ndarray:
+    def decision_point_of(self) -> npt.NDArray[np.int32]:
         """int32 (S,), the decision point of each sequence; -1 for the empty sequence."""
         points = np.repeat(np.arange(self.num_decision_points), self.num_actions)
         return frozen(np.concatenate([[-1], points]), np.int32)
@@ -182,7 +182,7 @@ class Treeplex(Immutable):
 
     # Strategies.
 
-    def sequence_form(self, policy: np.ndarray) -> np.ndarray:
+    def sequence_form(self, policy: np.ndarray) -> npt.NDArray[np.float64]:
         """The sequence-form strategy of a behavioral policy: x[ja] = x[p_j] b[ja].
 
         Args:
@@ -192,7 +192,7 @@ class Treeplex(Immutable):
         passes.sequence_form(self.arrays, 0, self._vector(policy), reach)
         return reach
 
-    def behavioral_policy(self, sequence_form: np.ndarray) -> np.ndarray:
+    def behavioral_policy(self, sequence_form: np.ndarray) -> npt.NDArray[np.float64]:
         """The behavioral policy of a sequence-form strategy: b[ja] = x[ja] / sum of x[ja'] over a'; uniform if the sum is 0.
 
         The strategy may be scaled by any non-negative factor; an unnormalized sum of strategies is accepted.
@@ -207,7 +207,7 @@ class Treeplex(Immutable):
         passes.match_all_regrets(self.arrays, 0, self._vector(sequence_form), policy)
         return policy
 
-    def counterfactual_values(self, policy: np.ndarray, utility: np.ndarray) -> np.ndarray:
+    def counterfactual_values(self, policy: np.ndarray, utility: np.ndarray) -> npt.NDArray[np.float64]:
         """The counterfactual value of each sequence: g[ja] + V[rho(j, a)] (Lecture 8, Algorithm 1, lines 13 to 25).
 
         Args:
@@ -221,7 +221,7 @@ class Treeplex(Immutable):
         passes.counterfactual_values(self.arrays, 0, self._vector(policy), values)
         return values
 
-    def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
+    def checked_utility(self, utility: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """A copy of a utility gradient, float64 (S,).
 
         Raises:
@@ -233,7 +233,7 @@ class Treeplex(Immutable):
         """The largest x . utility over the sequence-form polytope."""
         return self._best_response(utility)[1]
 
-    def best_response(self, utility: np.ndarray) -> np.ndarray:
+    def best_response(self, utility: np.ndarray) -> npt.NDArray[np.float64]:
         """A pure behavioral policy with the largest x . utility, float64 (S,); ties are broken in favor of the first action."""
         return self._best_response(utility)[0]
 
@@ -242,7 +242,7 @@ class Treeplex(Immutable):
         passes.best_response(self.arrays, 0, values, policy)
         return policy, float(values[EMPTY_SEQUENCE])
 
-    def uniform_policy(self) -> np.ndarray:
+    def uniform_policy(self) -> npt.NDArray[np.float64]:
         """The behavioral policy with equal probabilities at each decision point, float64 (S,)."""
         return self.behavioral_policy(np.zeros(self.num_sequences))
 
@@ -270,7 +270,7 @@ class Treeplex(Immutable):
             f"{reach[point]:g} (convert a behavioral policy with treeplex.sequence_form)"
         )
 
-    def _vector(self, values: np.ndarray) -> np.ndarray:
+    def _vector(self, values: np.ndarray) -> npt.NDArray[np.float64]:
         vector = np.array(values, np.float64)
         if vector.shape != (self.num_sequences,):
             raise ValueError(f"expected one number for each of {self.num_sequences} sequences, got shape {vector.shape}")

@@ -171,7 +171,7 @@ class TreeWalk:
                 key = state.information_state_string(actor)
             except (pyspiel.SpielError, NotImplementedError) as error:
                 raise no_information_states(self._game, error) from error
-            actions = state.legal_actions()
+            actions: list[int] = state.legal_actions()
             infostate = self._infostate_of_key[actor].get(key)
             if infostate is None:
                 infostate = self._new_infostate(state, actor, key, actions)

@@ -87,7 +87,7 @@ if hasattr(os, "register_at_fork"):
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """The only compilation decorator of this package; compiles at the first call and caches compiled kernels on disk."""
-    dispatcher = numba.njit(**_OPTIONS)(function)
+    dispatcher: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
     if is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT, njit returns the function itself
         dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
     return dispatcher

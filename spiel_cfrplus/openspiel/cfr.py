@@ -46,7 +46,7 @@ _NOT_SEQUENTIAL = (
 )
 
 
-class _SlotMapping(MutableMapping):
+class _SlotMapping(MutableMapping[int, float]):
     """A part of a table as a dictionary from action ids to numbers, as in OpenSpiel; writes modify the table."""
 
     def __init__(self, table: np.ndarray, actions: list[int]):
@@ -54,7 +54,8 @@ class _SlotMapping(MutableMapping):
         self._actions = actions
 
     def __getitem__(self, action: int) -> float:
-        return self._table[self._position(action)]
+        number: float = self._table[self._position(action)]
+        return number
 
     def __setitem__(self, action: int, value: float) -> None:
         self._table[self._position(action)] = value

@@ -28,9 +28,10 @@ def _python_powers(iterations: np.ndarray, exponent: float) -> np.ndarray:
 
     def power(iteration: int) -> float:
         try:
-            return float(iteration) ** exponent
+            result: float = float(iteration) ** exponent
         except OverflowError:
             return math.inf
+        return result
 
     return np.array([power(iteration) for iteration in iterations.tolist()])
 
@@ -84,7 +85,7 @@ class _DCFRSolver(cfr._CFRSolver):
 
     def _discounted(self) -> np.ndarray:
         # If two players share a string, OpenSpiel discounts once, in the pass of the player who visits it first.
-        return np.equal.outer(np.arange(self._num_players), self._histories.arrays.owner)
+        return np.asarray(np.equal.outer(np.arange(self._num_players), self._histories.arrays.owner))
 
 
 class DCFRSolver(_DCFRSolver):

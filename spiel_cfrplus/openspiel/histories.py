@@ -8,7 +8,8 @@ import functools
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
-from spiel_cfrplus.game.game_tree import CHANCE, NO_INFOSTATE, TERMINAL, GameTree
+from spiel_cfrplus.game.game_tree import NO_INFOSTATE, GameTree
+from spiel_cfrplus.game.walk import CHANCE, TERMINAL
 from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.kernels.layouts import INDEX
 
@@ -39,7 +40,8 @@ class Histories(Immutable):
 
     def _legal_actions(self, infostate: int) -> list[int]:
         start, stop = self.tree.legal_action_start[infostate : infostate + 2]
-        return self.tree.legal_actions[start:stop].tolist()
+        actions: list[int] = self.tree.legal_actions[start:stop].tolist()
+        return actions
 
     @functools.cached_property
     def infostate_of_key(self) -> dict[str, int]:

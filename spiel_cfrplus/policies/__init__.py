@@ -1,5 +1,13 @@
 """Policies of compiled games: strategy profiles, import and export, evaluation, locking."""
 
+from typing import TYPE_CHECKING
+
 from spiel_cfrplus._utils.lazy_modules import modules_on_first_use
 
-__getattr__, __dir__ = modules_on_first_use(__name__, __path__)
+if TYPE_CHECKING:
+    from spiel_cfrplus.policies import evaluation as evaluation
+    from spiel_cfrplus.policies import locking as locking
+    from spiel_cfrplus.policies import profile as profile
+    from spiel_cfrplus.policies import reading as reading
+else:
+    __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

@@ -18,6 +18,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
@@ -39,15 +40,15 @@ class Evaluation(Immutable):
     """
 
     game: SequenceFormGame
-    values: np.ndarray
-    best_response_values: np.ndarray
+    values: npt.NDArray[np.float64]
+    best_response_values: npt.NDArray[np.float64]
     best_responses: StrategyProfile
 
     def _summary(self) -> str:
         return f"{self.game.tree.game}, values={self.values}, nash_conv={self.nash_conv}"
 
     @property
-    def player_improvements(self) -> np.ndarray:
+    def player_improvements(self) -> npt.NDArray[np.float64]:
         """float64 (n,), the improvement of each player; negative rounding errors are set to zero."""
         return np.maximum(self.best_response_values - self.values, 0.0)
 
@@ -99,7 +100,7 @@ def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
     )
 
 
-def expected_values(game: pyspiel.Game | SequenceFormGame, policy: Any) -> np.ndarray:
+def expected_values(game: pyspiel.Game | SequenceFormGame, policy: Any) -> npt.NDArray[np.float64]:
     """Each player's expected utility, float64 (n,). Arguments and errors as for `evaluate`."""
     return evaluate(game, policy).values
 

@@ -38,8 +38,9 @@ import pyspiel
 
 from spiel_cfrplus._utils.arrays import frozen
 from spiel_cfrplus._utils.validation import checked_player
-from spiel_cfrplus.game.game_tree import CHANCE, NO_INFOSTATE, GameTree
+from spiel_cfrplus.game.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.walk import CHANCE
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.policies.reading import read_policy, write_distribution
 

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
@@ -60,7 +61,7 @@ class StrategyProfile(Immutable):
     """
 
     game: SequenceFormGame
-    probabilities: np.ndarray
+    probabilities: npt.NDArray[np.float64]
 
     def _summary(self) -> str:
         return f"{self.game.tree.game}, {self.game.num_sequences} sequences"
@@ -78,7 +79,7 @@ class StrategyProfile(Immutable):
         """The profile with equal probabilities at each infostate."""
         return cls(game, np.concatenate([treeplex.uniform_policy() for treeplex in game.treeplexes]))
 
-    def of_player(self, player: int) -> np.ndarray:
+    def of_player(self, player: int) -> npt.NDArray[np.float64]:
         """The player's behavioral policy, float64 (S_p,).
 
         Raises:
@@ -86,7 +87,7 @@ class StrategyProfile(Immutable):
         """
         return self.probabilities[self.game.player_slices[self._checked_player(player)]]
 
-    def sequence_form(self, player: int) -> np.ndarray:
+    def sequence_form(self, player: int) -> npt.NDArray[np.float64]:
         """The player's sequence-form strategy, float64 (S_p,).
 
         Raises:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus.game.chance import at
@@ -206,7 +207,7 @@ def write_distribution(game: SequenceFormGame, player: int, point: int, distribu
 
 def players_reach(
     states: pyspiel.State | Sequence[pyspiel.State], policy: StrategyProfile | openspiel_policy.Policy | pyspiel.Policy
-) -> np.ndarray:
+) -> npt.NDArray[np.float64]:
     """Each player's reach of each state under `policy`, float64 (k, n); an argument of `compile_subgame`.
 
     Args:

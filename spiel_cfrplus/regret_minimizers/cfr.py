@@ -81,15 +81,15 @@ class CFR:
         return self._memory.regrets.copy() if "regrets" in self.rule.per_action else np.zeros(self.treeplex.num_sequences)
 
     @property
-    def tie_tolerance(self) -> np.ndarray:
+    def tie_tolerance(self) -> npt.NDArray[np.float64]:
         """A copy of what regrets must exceed to count, float64 (S,)."""
         return self._tie_tolerance.copy()
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
         return self._state.policy.copy()
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
         passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
         return self._state.reach.copy()
@@ -164,7 +164,7 @@ class ComposedCFR:
         """
         return regret_bound(self._side_by_side)
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, in sequence form, float64 (S,).
 
         Raises:
@@ -212,7 +212,7 @@ class LocalMinimizers:
         """The sum of theirs."""
         return sum(map(regret_bound, self.minimizers))
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The local strategies, float64 (S - 1,).
 
         Raises:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -76,6 +76,40 @@ class LocalRule(CompiledRule):
         return skips
 
 
+@overload
+def local_rule(
+    function: Callable[..., None],
+    *,
+    name: str | None = ...,
+    parameters: Mapping[str, Parameter] | None = ...,
+    per_action: Sequence[str] = ...,
+    per_infostate: Sequence[str] = ...,
+    per_player: Sequence[str] = ...,
+    schedule: Callable[..., Any] | None = ...,
+    scale_free: bool = ...,
+    weighs_actions: bool = ...,
+    unchanged_by_zeros: bool = ...,
+    statements: Sequence[str] = ...,
+) -> LocalRule: ...
+
+
+@overload
+def local_rule(
+    function: None = None,
+    *,
+    name: str | None = ...,
+    parameters: Mapping[str, Parameter] | None = ...,
+    per_action: Sequence[str] = ...,
+    per_infostate: Sequence[str] = ...,
+    per_player: Sequence[str] = ...,
+    schedule: Callable[..., Any] | None = ...,
+    scale_free: bool = ...,
+    weighs_actions: bool = ...,
+    unchanged_by_zeros: bool = ...,
+    statements: Sequence[str] = ...,
+) -> Callable[[Callable[..., None]], LocalRule]: ...
+
+
 def local_rule(
     function: Callable[..., None] | None = None,
     *,
@@ -89,7 +123,7 @@ def local_rule(
     weighs_actions: bool = False,
     unchanged_by_zeros: bool = False,
     statements: Sequence[str] = (),
-) -> Any:
+) -> LocalRule | Callable[[Callable[..., None]], LocalRule]:
     """Decorator: the function as a rule for solvers, `CFR` and `SimplexMinimizer`. It is compiled at its first use.
 
     Args:

@@ -24,7 +24,7 @@ from spiel_cfrplus._utils.validation import checked_number
 class RegretMinimizer(Protocol):
     """What self-play and CFR ask of a minimizer, on a simplex as on a treeplex. Any class with these two methods will do."""
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now."""
 
     def observe_utility(self, utility: np.ndarray) -> None:
@@ -38,7 +38,7 @@ class StaticStrategy:
         """Keeps a copy of the strategy."""
         self._strategy = np.array(strategy, np.float64)
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy."""
         return self._strategy.copy()
 

@@ -74,7 +74,7 @@ class RegretMonitor:
         """For a minimizer on the sequence-form polytope of `treeplex`."""
         return cls(minimizer, treeplex.best_value)
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The minimizer's."""
         self._strategy = np.array(self.minimizer.next_strategy(), np.float64)
         return self._strategy.copy()
@@ -97,7 +97,7 @@ class RegretMonitor:
         self.iteration += 1
 
     @property
-    def regrets(self) -> np.ndarray:
+    def regrets(self) -> npt.NDArray[np.float64]:
         """What the best fixed strategy would have earned more, float64 (P,), in the unit of the utilities; 0 at first."""
         if self.iteration == 0:
             return np.zeros(1)

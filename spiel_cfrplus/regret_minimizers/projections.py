@@ -29,7 +29,7 @@ from spiel_cfrplus.kernels import simplex as simplex_kernels
 from spiel_cfrplus.kernels.layouts import INDEX
 
 
-def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
+def project_onto_simplex(point: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """The distribution nearest to `point`, float64 (k,): max(point - threshold, 0) with the threshold at which that sums to 1.
 
     Held, Wolfe and Crowder 1974; the threshold is found as by Michelot 1986.
@@ -47,7 +47,7 @@ def project_onto_simplex(point: npt.ArrayLike) -> np.ndarray:
     return nearest
 
 
-def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> np.ndarray:
+def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> npt.NDArray[np.float64]:
     """The sequence-form strategy nearest to `point`, float64 (S,).
 
     Bottom-up, the marginal cost of reach at each decision point as a piecewise-linear function, and from it which sequences are

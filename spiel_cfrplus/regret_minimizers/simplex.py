@@ -78,15 +78,17 @@ class SimplexProduct:
 
     def max(self, values: np.ndarray) -> np.ndarray:
         """The largest number on each simplex, (P,)."""
-        return np.maximum.reduceat(values, self.starts[:-1])
+        largest: np.ndarray = np.maximum.reduceat(values, self.starts[:-1])
+        return largest
 
     def norm(self, values: np.ndarray) -> np.ndarray:
         """The Euclidean norm on each simplex, (P,), also where squares would leave the range of a float64."""
         largest = self.max(np.abs(values))
         scale = np.where(largest > 0, largest, 1.0)
-        return scale * np.sqrt(self.sum((values / self.spread(scale)) ** 2))
+        norm: np.ndarray = scale * np.sqrt(self.sum((values / self.spread(scale)) ** 2))
+        return norm
 
-    def checked_utility(self, utility: npt.ArrayLike) -> np.ndarray:
+    def checked_utility(self, utility: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """A copy of a utility.
 
         Raises:
@@ -123,7 +125,7 @@ class SimplexMinimizer:
         self._memory = self.rule.memory(self._simplices.arrays, self.tie_tolerance)
         self._strategy = self._simplices.spread(1 / self._simplices.num_actions)
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, float64 (S,), the caller's to keep."""
         return self._strategy.copy()
 
@@ -197,7 +199,7 @@ class SimplexRegretMatching(SimplexMinimizer):
 
     def cumulative_regrets(self) -> np.ndarray:
         """A copy of the table, float64 (S,)."""
-        return self._memory.regrets.copy()
+        return np.array(self._memory.regrets)
 
     @property
     def regret_bound(self) -> float:

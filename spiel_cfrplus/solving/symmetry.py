@@ -116,7 +116,7 @@ class Reduction(Immutable):
     @property
     def infostate_copies(self) -> np.ndarray:
         """float64 (J',), the number of infostates that each reduced one represents; valid if no actions were merged."""
-        return self.regret_scale[self.treeplex_arrays.sequence_start[:-1]]
+        return np.asarray(self.regret_scale[self.treeplex_arrays.sequence_start[:-1]])
 
     def merged_infostates(self, player: int) -> list[tuple[str, ...]]:
         """The information-state strings of the player's merged infostates, one tuple per class of two or more."""
@@ -135,7 +135,7 @@ class Reduction(Immutable):
 
     def sequence_form(self, reach: np.ndarray) -> np.ndarray:
         """float64 (S,), the sequence-form strategy of the game that corresponds to one of the reduced game; sums likewise."""
-        return (reach / self.choices)[self.sequence_class]
+        return np.asarray((reach / self.choices)[self.sequence_class])
 
     def regrets(self, regrets: np.ndarray) -> np.ndarray:
         """float64 (S,), the regrets in the game, in game units, that correspond to those in the reduced game."""
