@@ -32,7 +32,7 @@ setuptools.setup(
     ],
     extras_require={
         "plot": ["matplotlib>=3.8"],
-        "test": ["hypothesis>=6", "matplotlib>=3.8", "pytest>=8", "pytest-xdist>=3.5", "scipy>=1.10"],
+        "test": ["hypothesis>=6", "matplotlib>=3.8", "mypy>=1.15", "pytest>=8", "pytest-xdist>=3.5", "scipy>=1.10"],
     },
     entry_points={"console_scripts": ["spiel-cfrplus=spiel_cfrplus.cli.entry_point:main"]},
 )

@@ -13,6 +13,13 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spiel_cfrplus import analysis as analysis
+    from spiel_cfrplus import game as game
+    from spiel_cfrplus import kernels as kernels
+    from spiel_cfrplus import openspiel as openspiel
+    from spiel_cfrplus import policies as policies
+    from spiel_cfrplus import regret_minimizers as regret_minimizers
+    from spiel_cfrplus import solving as solving
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.game.treeplex import Treeplex
@@ -88,16 +95,18 @@ _MODULES = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    """Imports a module, or all of `__all__`, on first use (PEP 562), since importing Numba takes a third of a second."""
-    if name in _submodules():
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for module in _MODULES:
-        members = vars(importlib.import_module(f"{__name__}.{module}"))
-        globals().update({public: members[public] for public in __all__ if public in members})
-    return globals()[name]
+if not TYPE_CHECKING:  # for a type checker any name would be a public one
+
+    def __getattr__(name: str) -> Any:
+        """Imports a module, or all of `__all__`, on first use (PEP 562), since importing Numba takes a third of a second."""
+        if name in _submodules():
+            return importlib.import_module(f"{__name__}.{name}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        for module in _MODULES:
+            members = vars(importlib.import_module(f"{__name__}.{module}"))
+            globals().update({public: members[public] for public in __all__ if public in members})
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

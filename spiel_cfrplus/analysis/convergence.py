@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from spiel_cfrplus._utils.progress import Advance, progress_bar
 from spiel_cfrplus._utils.validation import checked_count, checked_number
 from spiel_cfrplus.policies.evaluation import evaluate
-from spiel_cfrplus.solving.curve import Row
+from spiel_cfrplus.solving.curve import Row as Row
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path
-from spiel_cfrplus.analysis.convergence import Row
+from spiel_cfrplus.solving.curve import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cfrplus._utils.memory import available_bytes
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus.cli.options import Options, UsageError, first_line
 from spiel_cfrplus.game import size_estimate, trial, walk_cache
@@ -64,7 +65,7 @@ def _load(parameters: Mapping[str, Any]) -> pyspiel.Game:
 
 
 def _is_simultaneous(game: pyspiel.Game) -> bool:
-    return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+    return bool(game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS)
 
 
 def _turn_based(game: pyspiel.Game) -> pyspiel.Game:
@@ -121,7 +122,7 @@ def _announce_size(game: pyspiel.Game, limits: WalkLimits) -> None:
         return
     about = "about" if size.is_complete else "more than"
     print(f"{game}: {about} {size.num_histories:.2g} histories, which take {size.memory} (estimated)", flush=True)
-    available = size_estimate.available_bytes()
+    available = available_bytes()
     if size.least_bytes > available:
         print(
             f"warning: {available / 1e9:.1f} GB are available; choose smaller game parameters, or let --max_histories stop the "

@@ -107,7 +107,7 @@ def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPoli
     """By OpenSpiel's C++ evaluator, or by its slower Python one where the table's keys are not those of C++."""
     try:
         with silent_stderr():
-            return pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table))
+            return float(pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table)))
     except pyspiel.SpielError:
         return float(exploitability.nash_conv(game, table))
 

@@ -153,7 +153,7 @@ class _CFRSolverBase:
     outcomes of probability zero, and returns averages that support `sample_action`.
     """
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         name_constructor_after(cls)
         for name in _COMPILED:

@@ -251,7 +251,9 @@ class TabularTable:
         histories = _first_histories(tree, ranks)
         states: Sequence[pyspiel.State | RowState]
         states = row_states(tree, histories, ranks) if are_deep(tree, histories) else _states_at(tree, histories)
-        self.template = openspiel_policy.TabularPolicy(tree.game, states={state.history_str(): state for state in states})
+        self.template: openspiel_policy.TabularPolicy = openspiel_policy.TabularPolicy(
+            tree.game, states={state.history_str(): state for state in states}
+        )
         if isinstance(states[0], RowState):
             state_histories = [state.history for state in self.template.states]
             self.template.states = ReplayedStates(tree, np.array(state_histories, np.int64))

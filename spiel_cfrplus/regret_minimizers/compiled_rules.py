@@ -128,15 +128,25 @@ class CompiledRule:
     schedule: Callable[..., Any] | None = None
     statements: frozenset[str] = frozenset()
 
-    # Whether, for a reduced game, equal infostates and equal actions of one infostate may be merged.
-    merges_infostates = False
-    merges_actions = False
-    # Whether the updates of a player's subtrees may be divided among threads.
-    works_in_parts = False
     # Whether the function reads `memory.tie_tolerance`, or may do so.
     reads_ties = False
     # Whether policies are those of regret matching on each array (S,) that the rule keeps, so that these follow from a policy.
     matches_regrets = False
+
+    @property
+    def merges_infostates(self) -> bool:
+        """Whether equal infostates may be merged for a reduced game."""
+        return False
+
+    @property
+    def merges_actions(self) -> bool:
+        """Whether equal actions of one infostate may be merged for a reduced game."""
+        return False
+
+    @property
+    def works_in_parts(self) -> bool:
+        """Whether the updates of a player's subtrees may be divided among threads."""
+        return False
 
     @property
     def prediction_weight(self) -> float:

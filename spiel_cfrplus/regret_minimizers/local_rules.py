@@ -53,16 +53,16 @@ class LocalRule(CompiledRule):
         return RuleFunctions(update_by_local_rule, self.function, self.schedule)
 
     @property
-    def merges_infostates(self) -> bool:  # type: ignore[override]
+    def merges_infostates(self) -> bool:
         """Sums over merged infostates mean something to a schedule only if it expects them."""
         return self.schedule is None
 
     @property
-    def merges_actions(self) -> bool:  # type: ignore[override]
+    def merges_actions(self) -> bool:
         return self.weighs_actions and self.scale_free and self.schedule is None
 
     @property
-    def works_in_parts(self) -> bool:  # type: ignore[override]
+    def works_in_parts(self) -> bool:
         """A schedule and arrays (n,) belong to a player as a whole."""
         return self.schedule is None and not self.per_player
 

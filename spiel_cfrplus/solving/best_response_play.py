@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
@@ -107,10 +108,10 @@ class BestResponsePlay(OptionalFeatures):
         policy = self.current_policy()
         return Tables(policy, np.zeros_like(policy), np.zeros_like(policy))
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The current behavioral policies of both players, float64 (S,); uniform where a player does not come."""
         return self.game.behavioral_policies(self.strategies)
 
-    def average_policy(self) -> np.ndarray:
+    def average_policy(self) -> npt.NDArray[np.float64]:
         """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
         return self.game.behavioral_policies(self.cumulative_strategies)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus._utils.arrays import sealed
 from spiel_cfrplus._utils.validation import checked_positive
@@ -206,7 +207,8 @@ class CompiledSelfPlay(OptionalFeatures):
         return {name: self._read(name) for name in names}
 
     def _array(self, name: str) -> np.ndarray:
-        return getattr(self.memory if hasattr(self.memory, name) else self.state, name)
+        array: np.ndarray = getattr(self.memory if hasattr(self.memory, name) else self.state, name)
+        return array
 
     def _read(self, name: str) -> np.ndarray:
         """An array of the state or the memory as it is without a partition."""
@@ -214,8 +216,9 @@ class CompiledSelfPlay(OptionalFeatures):
         if self.partition is None:
             return values
         if name == "iteration":
-            return values[self.partition.top_trees]
-        return values[self.partition.infostate_number if name in self.rule.per_infostate else self.partition.number]
+            return np.asarray(values[self.partition.top_trees])
+        numbers = self.partition.infostate_number if name in self.rule.per_infostate else self.partition.number
+        return np.asarray(values[numbers])
 
     def _write(self, saved: Mapping[str, np.ndarray]) -> None:
         """Sets arrays of the state and the memory to what `_read` would give."""
@@ -293,26 +296,26 @@ class CompiledSelfPlay(OptionalFeatures):
         own = {name: value for name, value in vars(self).items() if name not in _ATTRIBUTES}
         return _resume, (type(self), (self.game, *how), self.state_dict(), own)
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The current behavioral policies of all players, float64 (S,)."""
         policy = self._read("policy")
         return policy.copy() if self.reduction is None else self.reduction.policy(policy)
 
-    def cumulative_regrets(self) -> np.ndarray:
+    def cumulative_regrets(self) -> npt.NDArray[np.float64]:
         """The regret tables of all players, float64 (S,), in game units; zeros if the rule keeps no array `regrets`."""
         if "regrets" not in self.rule.per_action:
             return np.zeros(self.game.num_sequences)
         regrets = self._read("regrets")
         return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
 
-    def tie_tolerance(self) -> np.ndarray:
+    def tie_tolerance(self) -> npt.NDArray[np.float64]:
         """What regrets must exceed to count, float64 (S,), in game units."""
         if not self.exact_ties:
             return np.zeros(self.game.num_sequences)
         tie_tolerance = self._read("tie_tolerance")
         return tie_tolerance.copy() if self.reduction is None else self.reduction.regrets(tie_tolerance)
 
-    def average_policy(self) -> np.ndarray:
+    def average_policy(self) -> npt.NDArray[np.float64]:
         """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
         policy, sums = np.ones(self.game.num_sequences), self._read("cumulative_policy")
         if self.reduction is not None:
@@ -321,7 +324,7 @@ class CompiledSelfPlay(OptionalFeatures):
             passes.match_all_regrets(self.game.treeplex_arrays, player, sums, policy)
         return policy
 
-    def regrets(self) -> np.ndarray:
+    def regrets(self) -> npt.NDArray[np.float64]:
         """Every player's external regret, float64 (n,), in game units; with `records_utilities`.
 
         Raises:
@@ -331,7 +334,7 @@ class CompiledSelfPlay(OptionalFeatures):
             raise ValueError(self.refusal(Feature.REGRETS))
         pairs = zip(self.game.treeplexes, self.game.player_slices, strict=True)
         best = [treeplex.best_value(self.state.cumulative_utility[own]) for treeplex, own in pairs]
-        return np.array(best) - self.state.cumulative_value
+        return np.asarray(np.array(best) - self.state.cumulative_value)
 
     def cce_gap(self) -> float:
         """See `SelfPlay.cce_gap`.

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
@@ -147,7 +148,7 @@ class SelfPlay(OptionalFeatures):
         averaged = [(before, after)[which][player] for player, which in enumerate(first_iterate)]
         return [total + weight * strategy for total, strategy in zip(self.cumulative_strategies, averaged, strict=True)]
 
-    def regrets(self) -> np.ndarray:
+    def regrets(self) -> npt.NDArray[np.float64]:
         """Every player's external regret, float64 (n,), in game units: what the best fixed strategy would have earned more."""
         pairs = zip(self.game.treeplexes, self.cumulative_utilities, strict=True)
         return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.cumulative_value
@@ -191,10 +192,10 @@ class SelfPlay(OptionalFeatures):
             raise ValueError(reason)
         return max(0.0, float(self.regrets().max()) / self.iteration)
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The current behavioral policies of all players, float64 (S,); uniform where a player does not come."""
         return self.game.behavioral_policies(self.strategies)
 
-    def average_policy(self) -> np.ndarray:
+    def average_policy(self) -> npt.NDArray[np.float64]:
         """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
         return self.game.behavioral_policies(self.cumulative_strategies)

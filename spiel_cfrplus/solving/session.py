@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from spiel_cfrplus.game.sequence_form import SequenceFormGame
@@ -54,9 +55,9 @@ class Tables(NamedTuple):
       tie_tolerance: what regrets must exceed to count, in game units.
     """
 
-    policy: np.ndarray
-    cumulative_regrets: np.ndarray
-    tie_tolerance: np.ndarray
+    policy: npt.NDArray[np.float64]
+    cumulative_regrets: npt.NDArray[np.float64]
+    tie_tolerance: npt.NDArray[np.float64]
 
 
 class SessionOptions(NamedTuple):
@@ -103,10 +104,10 @@ class Session(Protocol):
     def run(self, num_iterations: int) -> None:
         """Does `num_iterations` more."""
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The current behavioral policies of all players, float64 (S,)."""
 
-    def average_policy(self) -> np.ndarray:
+    def average_policy(self) -> npt.NDArray[np.float64]:
         """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
 
     def tables(self) -> Tables:
@@ -127,7 +128,7 @@ class Session(Protocol):
     def on_the_whole_game(self) -> Session:
         """The same session without iterations and without reduction; see `Feature.WARM_START`."""
 
-    def regrets(self) -> np.ndarray:
+    def regrets(self) -> npt.NDArray[np.float64]:
         """Every player's external regret, float64 (n,), in game units; see `Feature.REGRETS`."""
 
     def cce_gap(self) -> float:
@@ -171,7 +172,7 @@ class OptionalFeatures:
         """Raises a TypeError."""
         raise self._refused(Feature.WARM_START)
 
-    def regrets(self) -> np.ndarray:
+    def regrets(self) -> npt.NDArray[np.float64]:
         """Raises a TypeError."""
         raise self._refused(Feature.REGRETS)
 

@@ -84,7 +84,7 @@ class Solver:
     game: SequenceFormGame
     self_play: Session
 
-    def __init_subclass__(cls, **options: Any):
+    def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         name_constructor_after(cls)
 
@@ -385,7 +385,8 @@ class Solver:
         expected: Any = _NAMED.get(saved.algorithm, Solver) if cls is Solver else cls
         own = expected is Solver or expected.algorithm.name == saved.algorithm
         if saved.solver == expected.__name__ and own:
-            return expected
+            found: type[Self] = expected
+            return found
         if saved.solver in {expected.__name__, *(solver.__name__ for solver in _NAMED.values())} and (
             cls is Solver or saved.solver == expected.__name__
         ):
@@ -499,7 +500,9 @@ _NAMED: dict[str, type[Solver]] = {
 }
 
 
-def make_solver(algorithm: str | Algorithm | CompiledRule | DiscountSchedule, game: Any, **options: Any) -> Solver:
+def make_solver(
+    algorithm: str | Algorithm | CompiledRule | DiscountSchedule, game: pyspiel.Game | SequenceFormGame, **options: Any
+) -> Solver:
     """A solver of anything that can be run.
 
     >>> import pyspiel

@@ -139,7 +139,7 @@ def _payoff_ranges(tree: GameTree, decisions: np.ndarray) -> np.ndarray:
         ends = rows[own].ravel()
         np.maximum.at(highest, infostates[own], np.maximum.reduceat(returns[:, player], ends)[::2])
         np.minimum.at(lowest, infostates[own], np.minimum.reduceat(returns[:, player], ends)[::2])
-    return highest - lowest
+    return np.asarray(highest - lowest)
 
 
 def _magnitudes(profile: StrategyProfile) -> np.ndarray:

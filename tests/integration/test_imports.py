@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import pkgutil
 import sys
 
 import pytest
@@ -74,6 +75,20 @@ def test_public_names_are_those_that_type_checkers_see():
     assert sorted(homes) == sorted(spiel_cfrplus.__all__)
     for name, module in homes.items():
         assert getattr(spiel_cfrplus, name) is getattr(importlib.import_module(module), name), name
+
+
+@pytest.mark.parametrize("package", ["", ".analysis", ".game", ".openspiel", ".policies", ".solving"])
+def test_modules_of_a_package_are_those_that_type_checkers_see(package):
+    """Type checkers do not see what `__getattr__` imports."""
+    package = importlib.import_module(f"spiel_cfrplus{package}")
+    seen = [
+        alias.asname
+        for node in ast.walk(ast.parse(inspect.getsource(package)))
+        if isinstance(node, ast.ImportFrom) and node.module == package.__name__
+        for alias in node.names
+    ]
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")}
+    assert seen == sorted(modules - {"cli"})
 
 
 def test_public_names_are_listed_before_their_first_use():

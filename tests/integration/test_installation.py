@@ -63,6 +63,7 @@ def test_the_installed_package_is_imported_from_any_directory(order, environment
         home = (environment.repository if option else environment.site_packages) / "spiel_cfrplus"
         assert environment.home() == home
         assert environment.home("-O") == home  # Leaves bytecode of another name.
+        assert (home / "py.typed").is_file()
 
 
 @pytest.mark.slow
