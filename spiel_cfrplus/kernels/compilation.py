@@ -32,11 +32,12 @@ import llvmlite
 import numba
 import numpy as np
 from numba import types
-from numba.core import sigutils, typing
+from numba.core import sigutils
 from numba.core.bytecode import FunctionIdentity
 from numba.core.compiler import CompileResult
 from numba.core.environment import Environment
 from numba.core.serialize import NumbaPickler
+from numba.core.typing import templates
 
 from spiel_cfrplus.kernels.compiled_files import KernelFiles, kernel_files, report_failure
 from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest, is_kernel
@@ -260,7 +261,7 @@ def _loads(content: bytes, arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments of `CompileResult._rebuild` for pickled code and the argument types of this process."""
     library, function, environment, returned, *others = _Unpickler(io.BytesIO(content), arguments).load()
     function.argtypes = tuple(arguments)
-    return library, function, environment, typing.signature(returned, *arguments), *others
+    return library, function, environment, templates.signature(returned, *arguments), *others
 
 
 def _stamps() -> tuple[tuple[int, int], ...] | None:

@@ -66,7 +66,7 @@ class Scratch(NamedTuple):
     cost: np.ndarray
 
 
-def allocate_scratch(size):
+def allocate_scratch(size: int) -> Scratch:
     """A `Scratch` for so many sequences."""
     numbers, lists = np.zeros((3, size)), np.zeros((3, size), INDEX)
     return Scratch(numbers[0], numbers[1], lists[0], lists[1], lists[2], numbers[2])

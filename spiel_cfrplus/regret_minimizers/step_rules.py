@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from spiel_cfrplus.kernels import local_ascent, passes, treeplex_ascent
 from spiel_cfrplus.kernels.layouts import TreeplexArrays
@@ -50,7 +51,7 @@ class LocalStepRule(LocalRule):
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
         """As long as nothing is predicted: a utility of zero is a step of no length."""
         names = [name for name, _ in self.parameters]
-        return super().skips_unreached(table) & (table[:, names.index("prediction_weight")] == 0)
+        return np.asarray(super().skips_unreached(table) & (table[:, names.index("prediction_weight")] == 0))
 
     def __repr__(self) -> str:
         return super().__repr__().replace(type(self).__name__, LocalRule.__name__, 1)
@@ -173,7 +174,7 @@ def _best_values(treeplexes: TreeplexArrays, utility: np.ndarray) -> np.ndarray:
     values, policy = utility.copy(), np.zeros(len(utility))
     for player in _players(treeplexes):
         passes.best_response(treeplexes, player, values, policy)
-    return values[treeplexes.sequence_start[treeplexes.player_block[:-1]]]
+    return np.asarray(values[treeplexes.sequence_start[treeplexes.player_block[:-1]]])
 
 
 def prepare_gradient_ascent(treeplexes: TreeplexArrays) -> dict[str, np.ndarray]:
@@ -258,7 +259,7 @@ def regret_bounds(memory: Any) -> np.ndarray:
     """
     at_zero = np.where(memory.radius > 0, np.inf, 0.0)
     first = np.divide(memory.radius, memory.last_step, out=at_zero, where=memory.last_step > 0)
-    return first + memory.paid
+    return np.asarray(first + memory.paid)
 
 
 class Stepping:
@@ -274,10 +275,10 @@ class Stepping:
     _memory: Any
 
     @property
-    def step_sizes(self) -> np.ndarray:
+    def step_sizes(self) -> npt.NDArray[np.float64]:
         """The current step, float64, one for each simplex or one for the treeplex, in one over the unit of the utilities."""
         if self.iteration:
-            return self._memory.step.copy()
+            return np.array(self._memory.step)
         # Any step gives the first strategy.
         first = dict(zip(dict(self.rule.parameters), *self.rule.parameter_table(np.array([1])), strict=True))
         return np.full(len(self._memory.step), first.get("step_size", 1.0))

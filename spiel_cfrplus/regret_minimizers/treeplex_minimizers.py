@@ -71,11 +71,11 @@ class TreeplexMinimizer:
         """Utilities observed."""
         return int(self._state.iteration[0])
 
-    def current_policy(self) -> np.ndarray:
+    def current_policy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
         return self._state.policy.copy()
 
-    def next_strategy(self) -> np.ndarray:
+    def next_strategy(self) -> npt.NDArray[np.float64]:
         """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
         passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
         return self._state.reach.copy()
@@ -120,7 +120,7 @@ class TreeplexGradientAscent(Stepping, TreeplexMinimizer):
         super().__init__(treeplex, treeplex_gradient_ascent(step_size, prediction_weight))
 
 
-def strongly_convex_weights(treeplex: Treeplex) -> np.ndarray:
+def strongly_convex_weights(treeplex: Treeplex) -> npt.NDArray[np.float64]:
     """Weights that make dilated entropy and dilated squared distance 1-strongly convex in the Euclidean norm, float64 (J,).
 
         weight_j = 2 + 2 max over a of the sum of the weights of the decision points after ja
@@ -191,9 +191,9 @@ class DilatedEntropyAscent(Stepping, TreeplexMinimizer):
         super().__init__(treeplex, _with_weights(rule, prepare_dilated_entropy, treeplex, weights))
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> npt.NDArray[np.float64]:
         """Of the regularizer, float64 (J,)."""
-        return self._memory.weights[1:].copy()
+        return np.array(self._memory.weights[1:])
 
 
 class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
@@ -232,9 +232,9 @@ class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
         super().__init__(treeplex, _with_weights(rule, prepare_dilated_euclidean, treeplex, weights))
 
     @property
-    def weights(self) -> np.ndarray:
+    def weights(self) -> npt.NDArray[np.float64]:
         """Of the regularizer, float64 (J,)."""
-        return self._memory.weights[1:].copy()
+        return np.array(self._memory.weights[1:])
 
 
 class MultiplicativeWeights(Stepping, TreeplexMinimizer):
