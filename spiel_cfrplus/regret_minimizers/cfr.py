@@ -76,7 +76,7 @@ class CFR:
         """Utilities observed."""
         return int(self._state.iteration[0])
 
-    def cumulative_regrets(self) -> np.ndarray:
+    def cumulative_regrets(self) -> npt.NDArray[np.float64]:
         """A copy of the regret tables, float64 (S,); zeros if the rule keeps no array `regrets`."""
         return self._memory.regrets.copy() if "regrets" in self.rule.per_action else np.zeros(self.treeplex.num_sequences)
 

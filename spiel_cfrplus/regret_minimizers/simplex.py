@@ -197,7 +197,7 @@ class SimplexRegretMatching(SimplexMinimizer):
         # The account of the bound: sqrt(P_T), d_T sqrt(P_T), the sum over t < T, and the term for t = T.
         self._root, self._discounted_root, self._paid, self._due = np.zeros((4, len(self._simplices.num_actions)))
 
-    def cumulative_regrets(self) -> np.ndarray:
+    def cumulative_regrets(self) -> npt.NDArray[np.float64]:
         """A copy of the table, float64 (S,)."""
         return np.array(self._memory.regrets)
 
