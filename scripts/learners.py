@@ -1,4 +1,4 @@
-"""Every ready-made regret minimizer in self-play: how fast it comes near an equilibrium, and its regret under its bound.
+"""Compares all built-in learners in self-play: NashConv over iterations, and regret relative to its bound.
 
 python scripts/learners.py --output=docs/learners.md
 """
@@ -24,10 +24,10 @@ flags.DEFINE_integer("iterations", 10_000, "Iterations of each learner in each g
 
 TARGETS = {"kuhn_poker": 0.02, "leduc_poker": 0.2}
 
-PAGE = """# All learners, measured
+PAGE = """# Comparison of all learners
 
-Self-play of each of `spiel_cfrplus.ALGORITHMS` but CFR-BR, with alternating updates, step sizes tuned to the game as it is
-played, and the weights of the average that suit it. Made by
+Self-play of all algorithms in `spiel_cfrplus.ALGORITHMS` except CFR-BR, with alternating updates, adaptive step sizes, and the
+default weights of the average of each algorithm. Output of
 
 ```bash
 python scripts/learners.py --output=docs/learners.md
@@ -35,17 +35,17 @@ python scripts/learners.py --output=docs/learners.md
 
 For each game: the first of 1, 2, 5, 10, 20, ... iterations at which the average policy has a NashConv below the target;
 NashConv of the average and of the last policy after {iterations} iterations, in game units; and the largest ratio of a player's
-regret to the bound that the learner's docstring states, over the same iterations: below 1, as it must be.
+regret to the bound in the learner's docstring, over the same iterations. The bound requires a ratio of at most 1.
 
 {table}"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What became of one learner in one game.
+    """The results of one learner in one game.
 
     Attributes:
-      first_below: the first reported iteration with a NashConv below the target, None if there was none.
+      first_below: the first reported iteration with a NashConv below the target, or None.
       average, last: NashConv of the average and of the current policy at the end.
       share_of_bound: the largest regret / bound over players and reports.
     """
@@ -56,13 +56,13 @@ class Run:
     share_of_bound: float
 
     def cells(self) -> list[str]:
-        """As they stand in the table."""
+        """The cells of the table."""
         first = "-" if self.first_below is None else str(self.first_below)
         return [first, f"{self.average:.1e}", f"{self.last:.1e}", f"{self.share_of_bound:.2f}"]
 
 
 def run(learner: Algorithm, game: SequenceFormGame, target: float, num_iterations: int) -> Run:
-    """Self-play from the start."""
+    """Runs self-play from iteration 0."""
     session = SelfPlay(game, learner.minimizers(game), Averaging(learner.averaging_power))
     solver = Solver.of_session(session, learner.name)
     first_below, share = None, 0.0
@@ -91,7 +91,7 @@ def table(num_iterations: int) -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> None:
-    """Is called by absl with flags parsed."""
+    """Entry point, called by absl after it has parsed the flags."""
     if len(arguments) > 1:
         sys.exit(f"error: unexpected argument {arguments[1]!r}")
     lines = []

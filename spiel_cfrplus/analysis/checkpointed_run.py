@@ -1,4 +1,4 @@
-"""A run that is kept on disk: its solver, its rows and its seconds, so that it can be stopped at any time and resumed.
+"""Runs that save their solver, rows and seconds to disk, so that they can be stopped at any time and resumed.
 
 >>> import pyspiel, tempfile
 >>> from spiel_cfrplus import CFRPlusSolver
@@ -29,32 +29,32 @@ from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve, Row
 from spiel_cfrplus.solving.solvers import Solver
 
-# A row is saved at once, unless saves would take more than a twentieth of the time.
-_TIMES_ITS_COST = 20
+# A row is saved immediately, unless saves would take more than a twentieth of the time.
+_SAVE_INTERVAL_PER_SAVE_SECOND = 20
 
 
 class CheckpointedRun:
-    """Runs a solver and saves it: with its rows, every `every` seconds between them, at the end, and at Ctrl-C.
+    """Runs a solver and saves it at every row, every `every` seconds between rows, at the end, and at Ctrl-C.
 
     A process that is killed loses at most the last `every` seconds and one block of iterations (some tenths of a second, or one
     iteration if that takes longer).
 
     Attributes:
-      solver: what runs.
-      path: where it is saved.
+      solver: the solver.
+      path: the checkpoint.
     """
 
     def __init__(self, solver: Solver, path: str | os.PathLike[str], *, every: float = 60.0, curve: Curve = NO_ROWS):
-        """Takes a solver as it stands; nothing is played or saved.
+        """Takes a solver at any iteration; does not iterate or save.
 
         Args:
           solver: one that `Solver.save` can save.
-          path: the checkpoint; what is there will be replaced.
-          every: save when so many seconds have passed since the last save; infinity for saves with rows only.
-          curve: the rows so far, for a solver that has iterated; whether rows are about current policies.
+          path: the checkpoint; an existing file will be replaced.
+          every: seconds between saves; infinity for saves at rows only.
+          curve: the rows so far, if the solver has iterated; and whether rows evaluate the current policy.
 
         Raises:
-          TypeError: `every` is not a number, `path` is no path, or `solver` is no solver that can be saved.
+          TypeError: `every` is not a number, `path` is not a path, or `solver` is not a solver that can be saved.
           OSError: `path` cannot be written.
           ValueError: `every` is negative or NaN.
         """
@@ -82,7 +82,7 @@ class CheckpointedRun:
         every: float = 60.0,
         threads: int = 1,
     ) -> CheckpointedRun:
-        """The run that was saved to `path`, ready to go on.
+        """Loads the run that was saved to `path`.
 
         Args, errors: see `Solver.load` and the constructor.
         """
@@ -90,7 +90,7 @@ class CheckpointedRun:
 
     @property
     def curve(self) -> Curve:
-        """All rows from the beginning of the run on."""
+        """All rows since the beginning of the run."""
         seconds = self._seconds + max(0.0, time.perf_counter() - self._started)
         return Curve(tuple(self._rows), seconds, self._last_iterate)
 
@@ -104,15 +104,15 @@ class CheckpointedRun:
         progress: bool = False,
         run: Callable[[int], object] | None = None,
     ) -> Iterator[Row]:
-        """Runs for `num_iterations` more, saves on the way, and yields the rows that are new.
+        """Runs for `num_iterations` more, saves the run, and yields the new rows.
 
-        A row that was due when the run was stopped comes first. With no iterations left that is the last row, if it is missing.
+        If a row was due when the run was stopped, it comes first. Without remaining iterations it is the last row, if missing.
 
         Args, errors: see `convergence.convergence` and `Solver.save`.
         """
         missing = self._missing_row(num_iterations, report_every)
         if num_iterations == 0:
-            return self._kept(missing)
+            return self._saved_rows(missing)
         rows = convergence(
             self.solver,
             num_iterations,
@@ -125,23 +125,23 @@ class CheckpointedRun:
             seconds_before=self._seconds,
             between_blocks=self._save_if_due,
         )
-        return self._kept(itertools.chain(missing, rows))
+        return self._saved_rows(itertools.chain(missing, rows))
 
     def _missing_row(self, num_iterations: int, report_every: int | None) -> Iterator[Row]:
-        """The row of the solver as it stands, if one is due but not kept: the run was stopped before it was measured."""
+        """The row of the present iteration, if it is due but missing because the run was stopped before it was measured."""
         done = self.solver.iteration
         last_row = self._rows[-1].iteration if self._rows else 0
         if last_row < done == next(report_iterations(done - 1, done + num_iterations, report_every)):
             yield measure(self.solver, self._seconds, self._last_iterate)
 
-    def _kept(self, rows: Iterator[Row]) -> Iterator[Row]:
+    def _saved_rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         self._started = time.perf_counter()
         try:
             for row in rows:
                 if self._rows and self._rows[-1].iteration == row.iteration:
                     continue
                 self._rows.append(row)
-                self._save_if_due(min(self._every, _TIMES_ITS_COST * self._save_seconds))
+                self._save_if_due(min(self._every, _SAVE_INTERVAL_PER_SAVE_SECOND * self._save_seconds))
                 yield row
             self.save()
         except KeyboardInterrupt:
@@ -151,7 +151,7 @@ class CheckpointedRun:
             self._seconds, self._started = self.curve.seconds, math.inf
 
     def save(self) -> None:
-        """Saves the run, if anything has happened since it was last saved.
+        """Saves the run, if it has changed since the last save.
 
         Raises:
           OSError, TypeError: see `Solver.save`.
@@ -165,6 +165,6 @@ class CheckpointedRun:
         self._save_seconds = self._saved_at - started
 
     def _save_if_due(self, after: float | None = None) -> None:
-        """Saves if so many seconds, `every` by default, have passed since the last save."""
+        """Saves if `after` seconds, `every` by default, have passed since the last save."""
         if time.perf_counter() - self._saved_at >= (self._every if after is None else after):
             self.save()

@@ -1,4 +1,4 @@
-"""A solver's way to equilibrium as rows of numbers.
+"""Convergence of a solver: rows with iteration, time and NashConv.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import CFRPlusSolver
@@ -42,25 +42,25 @@ def convergence(
     seconds_before: float = 0.0,
     between_blocks: Callable[[], object] | None = None,
 ) -> Iterator[Row]:
-    """Runs `solver` for `num_iterations` more and yields rows, the last of them at the end.
+    """Runs `solver` for `num_iterations` more and yields rows, the last one at the end.
 
     Args:
-      solver: it moves on as rows are taken; to stop early, take no more.
-      num_iterations: at most this many.
+      solver: iterates while rows are consumed; to stop early, stop consuming them.
+      num_iterations: the largest number of iterations.
       report_every: a row at each multiple of this; by default at 1, 2, 5, 10, 20, 50, ... iterations.
-      target_nash_conv: stop at the first row with a NashConv of at most this.
+      target_nash_conv: stop at the first row with at most this NashConv.
       time_limit: stop after about this many seconds, with a row.
-      last_iterate: rows are about the current policy instead of the average.
+      last_iterate: evaluate the current policy instead of the average.
       progress: show a progress bar on standard error, if that is a terminal.
-      run: plays so many iterations of `solver`; `solver.run` by default, `TheoryChecks(solver).run` to check them as well.
-      seconds_before: what the run took before, added to the seconds of the rows.
+      run: does a number of iterations of `solver`; `solver.run` by default, `TheoryChecks(solver).run` to check them as well.
+      seconds_before: the seconds of earlier parts of the run, added to the seconds of the rows.
       between_blocks: called after every block of iterations, which takes some tenths of a second, or one iteration if that
-        takes longer; for what is to be done between rows, see `CheckpointedRun`.
+        takes longer; for work between rows, see `CheckpointedRun`.
 
     Raises:
-      TypeError: `num_iterations` or `report_every` is not an integer, a limit is no number, or `solver` is no solver.
-      ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN; or, when rows are taken, `run` does not
-        move `solver` on.
+      TypeError: `num_iterations` or `report_every` is not an integer, a limit is not a number, or `solver` is not a solver.
+      ValueError: `num_iterations` or `report_every` is not positive, or a limit is NaN; or, when rows are consumed, `run` does
+        not advance `solver`.
     """
     if not isinstance(solver, Solver):
         raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {solver!r}")
@@ -98,7 +98,7 @@ def _rows(
 
 
 def measure(solver: Solver, seconds: float = 0.0, last_iterate: bool = False) -> Row:
-    """The row of a solver as it stands, see `convergence`."""
+    """The row of a solver at its present iteration, see `convergence`."""
     evaluation = evaluate(solver.game, solver.current_profile() if last_iterate else solver.average_profile())
     session = solver.self_play
     return Row(
@@ -112,7 +112,7 @@ def measure(solver: Solver, seconds: float = 0.0, last_iterate: bool = False) ->
 
 
 def report_iterations(done: int, last: int, every: int | None = None) -> Iterator[int]:
-    """Where rows are due after iteration `done`, up to and including `last`: every so often, or at 1, 2, 5, 10, 20, 50, ..."""
+    """The iterations with rows, from `done + 1` to `last` inclusive: multiples of `every`, or 1, 2, 5, 10, 20, 50, ..."""
     if every is not None:
         yield from range(done - done % every + every, last, every)
     else:
@@ -122,7 +122,7 @@ def report_iterations(done: int, last: int, every: int | None = None) -> Iterato
 
 
 class _Play:
-    """A solver, how it is played, and what is done between blocks of iterations."""
+    """A solver, the function that runs it, and the function called between blocks of iterations."""
 
     def __init__(self, solver: Solver, run: Callable[[int], object], between_blocks: Callable[[], object] | None):
         self.solver = solver
@@ -130,7 +130,7 @@ class _Play:
         self._between_blocks = between_blocks
 
     def run_until(self, iteration: int, deadline: float, advance: Advance) -> None:
-        """Runs to `iteration` in blocks, between which the clock is read and the bar moves; stops early at the deadline."""
+        """Runs to `iteration` in blocks, and checks the time and updates the bar between them; stops early at the deadline."""
         block = 1
         while self.solver.iteration < iteration:
             started = time.perf_counter()
@@ -139,7 +139,7 @@ class _Play:
             done, num_iterations = self.solver.iteration, min(block, iteration - self.solver.iteration)
             self._run(num_iterations)
             if self.solver.iteration == done:
-                raise ValueError(f"run={self._run!r} does not move this solver on")
+                raise ValueError(f"run={self._run!r} does not advance this solver")
             advance(num_iterations)
             if self._between_blocks is not None:
                 self._between_blocks()

@@ -1,9 +1,9 @@
-"""The same iterations with OpenSpiel's own solver, side by side.
+"""Comparison of the first iterations with those of OpenSpiel's solver.
 
-Both start from uniform strategies and do the same updates, so in exact arithmetic all policies agree at every iteration. In
-float64 they agree to many digits for a while. Two things part them that are nobody's mistake: exact ties, where a regret that
-should be zero comes out as plus or minus 1e-17 and regret matching turns it into a pure action; and, on some games, chaos: CFR+
-on Leduc poker enlarges small differences, which show after some hundred iterations.
+Both solvers start from uniform strategies and do the same updates, so in exact arithmetic all policies agree at every
+iteration. In float64 they agree to many digits at first. Two effects make correct solvers diverge: exact ties, where a regret
+that should be zero is computed as plus or minus 1e-17 and regret matching turns it into a pure action; and, on some games,
+chaos: CFR+ on Leduc poker amplifies small differences, which become visible after some hundred iterations.
 
 >>> import pyspiel
 >>> check = crosscheck(pyspiel.load_game("kuhn_poker"), "cfr+", num_iterations=20)
@@ -55,7 +55,7 @@ COMPARABLE = tuple(dict.fromkeys(algorithm for algorithm, _ in _OPENSPIEL_SOLVER
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """How far the two solvers are apart after `iteration` iterations.
+    """The differences between the two solvers after `iteration` iterations.
 
     Attributes:
       iteration: iterations done by both.
@@ -78,14 +78,14 @@ class Comparison:
 def crosscheck(
     game: pyspiel.Game | SequenceFormGame, algorithm: str, *, num_iterations: int, alternating: bool = True
 ) -> list[Comparison]:
-    """Compares with OpenSpiel's C++ solver, or with its Python solver for what the C++ ones lack: simultaneous, discounted.
+    """Compares with OpenSpiel's C++ solver, or with its Python solver for simultaneous updates and discounts.
 
     OpenSpiel's averaging convention is used on both sides.
 
     Args:
       game: a game, or a compiled game.
       algorithm: one of `COMPARABLE`.
-      num_iterations: how many to do.
+      num_iterations: the number of iterations.
       alternating: the order of updates.
 
     Returns:
@@ -100,7 +100,7 @@ def crosscheck(
     if make_theirs is None:
         order = "alternating" if alternating else "simultaneous"
         raise ValueError(
-            f"OpenSpiel has no solver to compare {algorithm!r} with {order} updates with; choose one of {', '.join(COMPARABLE)}"
+            f"OpenSpiel has no solver for {algorithm!r} with {order} updates; choose one of {', '.join(COMPARABLE)}"
         )
     game = compile_game(game)
     ours = make_solver(algorithm, game, alternating=alternating, averaging="openspiel")

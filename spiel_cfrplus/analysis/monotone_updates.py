@@ -1,13 +1,14 @@
-"""One update of regret matching or regret matching+, and what the CFR+ paper proves about it.
+"""Statements of the CFR+ paper about one update of regret matching or regret matching+.
 
 An update turns a player's stored values s and strategy sigma into s' and sigma', given the counterfactual values v against
-fixed opponents. For each statement (Burch, Moravcik and Schmid 2019, section 3) there is a function that measures its *slack*:
-by how much it holds, in game units; negative where it fails.
+fixed opponents. For each statement (Burch, Moravcik and Schmid 2019, section 3) a function measures its *slack*: by how much it
+holds, in game units; negative where it fails.
 
 All three follow from two lines. Write r = v - sigma . v, and x+ for the positive part; then s' = s + r wherever s' > 0. Since
 s+ is a multiple of sigma and sigma . r = 0, s+ . s'+ >= s+ . (s + r) = |s+|^2: the positive part never vanishes (Lemma 2).
 And (s'_a+ - s_a+) r_a >= 0 for each action (Lemma 4); the sum is s'+ . r >= 0, that is sigma' . v >= sigma . v (Theorem 5).
-Neither line asks what is negative in s', and neither minds a positive factor on s': both hold for discounted regret matching.
+Neither line depends on the negative part of s', and both remain valid if s' is multiplied by a positive factor: both hold for
+discounted regret matching.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
@@ -36,24 +37,24 @@ import numpy as np
 
 from spiel_cfrplus.game.treeplex import Treeplex
 
-# What float64 may do to one update, relative to the magnitudes added up: 450 units in the last place.
+# Bound on the rounding error of one update, relative to the summed magnitudes: 450 units in the last place.
 ROUNDING = 1e-13
-# Where rounding may move what an infostate earns by a tenth of its values, it has chosen the strategy.
+# If rounding may change the value at an infostate by a tenth of its values, the strategy there is a result of rounding.
 _LARGEST_RELATIVE_ERROR = 0.1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Update:
-    """What one update did to a player with J infostates and S sequences.
+    """One update of a player with J infostates and S sequences.
 
     Attributes:
-      treeplex: the player's.
+      treeplex: the player's treeplex.
       old_policy, new_policy: float64 (S,), sigma and sigma'.
       old_table, new_table: float64 (S,), s and s'.
-      gradient: float64 (S,), of the expected utility against the opponents that the update met.
-      magnitude: float64 (S,), the same with every payoff's absolute value: what rounding is relative to.
-      summed_before: float64 (J,), the `largest_magnitudes` of all updates before this one.
-      tie_tolerance: float64 (J,), stored values that are smaller in absolute terms became 0 for being within rounding.
+      gradient: float64 (S,), of the expected utility against the opponents' strategies in the update.
+      magnitude: float64 (S,), the same with the absolute values of the payoffs; rounding errors are relative to it.
+      summed_before: float64 (J,), the sum of `largest_magnitudes` over all updates before this one.
+      tie_tolerance: float64 (J,), stored values of smaller absolute value were set to 0.
     """
 
     treeplex: Treeplex
@@ -88,13 +89,13 @@ class Update:
 
     @functools.cached_property
     def positive(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sums of what is positive in s and in s', float64 (J,) each."""
+        """The sums of the positive parts of s and s', float64 (J,) each."""
         old, new = (at_infostates(self.treeplex, np.add, np.maximum(table, 0.0)) for table in (self.old_table, self.new_table))
         return old, new
 
     @functools.cached_property
     def magnitudes(self) -> np.ndarray:
-        """The sum of the absolute values of all that is added up into `values` and `new_values`, float64 (S,)."""
+        """The sum of the absolute values of all terms of `values` and `new_values`, float64 (S,)."""
         old, new = (
             self.treeplex.counterfactual_values(policy, self.magnitude) for policy in (self.old_policy, self.new_policy)
         )
@@ -107,10 +108,10 @@ class Update:
 
     @functools.cached_property
     def relative_error(self) -> np.ndarray:
-        """What rounding can do to `gains`, relative to the values, at most 2, float64 (J,).
+        """A bound on the rounding error of `improvements`, relative to the values, at most 2, float64 (J,).
 
-        The gain is (s'+ - s+) . r / sum(s'+), so an error e in s' makes one of e . r / sum(s'+); and e is relative to all that
-        was ever added up in s', or what was taken from it for being within rounding.
+        The improvement is (s'+ - s+) . r / sum(s'+), so an error e in s' causes an error e . r / sum(s'+). The error e is
+        relative to the sum of all terms of s', or is a value within the tie tolerance that was set to 0.
         """
         matched = np.maximum(*self.positive)
         error = ROUNDING * (self.summed_before + self.largest_magnitudes) + self.tie_tolerance * self.treeplex.num_actions
@@ -120,16 +121,16 @@ class Update:
 
     @property
     def is_reliable(self) -> np.ndarray:
-        """Where rounding has not chosen the strategy, bool (J,); it has where ties leave +-1e-17 for a stored value of 0."""
+        """Where the strategy is not a result of rounding, bool (J,); it is where ties leave +-1e-17 for a stored value of 0."""
         return self.relative_error < _LARGEST_RELATIVE_ERROR
 
 
 def lemma_2(update: Update) -> tuple[np.ndarray, np.ndarray]:
-    """Once an infostate has a positive stored value it always has one, and never plays the default again (Lemma 2, corollary).
+    """An infostate with a positive stored value always keeps one, and never returns to the default (Lemma 2, corollary).
 
     Returns:
-      Slack and the rounding to be granted, float64 (J,) each. The slack is what is positive after the update, or minus what
-      was and has gone; infinite where nothing was, or where it was rounding.
+      Slack and the rounding allowed, float64 (J,) each. The slack is the positive part after the update or, if that is zero,
+      minus the positive part before; infinite if that was zero, or a result of rounding.
     """
     old, new = update.positive
     slack = np.where(new > 0, new, -old)
@@ -140,17 +141,17 @@ def theorem_5(update: Update) -> tuple[np.ndarray, np.ndarray]:
     """At every infostate, sigma' . v >= sigma . v (Theorem 5).
 
     Returns:
-      Slack and the rounding to be granted, float64 (J,) each; infinite slack where rounding has chosen the strategy.
+      Slack and the rounding allowed, float64 (J,) each; infinite slack where the strategy is a result of rounding.
     """
     return np.where(update.is_reliable, update.improvements, np.inf), update.relative_error * update.largest_magnitudes
 
 
 def theorem_6(update: Update) -> tuple[np.ndarray, np.ndarray]:
-    """No counterfactual value of the player's, nor its expected utility, is lower than before, against the same opponents.
+    """No counterfactual value of the player, nor its expected utility, decreases against the same opponents (Theorem 6).
 
     Returns:
-      Slack and the rounding to be granted, float64 (S,) each; the expected utility stands at the empty sequence. What is lost
-      at infostates further down where rounding has chosen the strategy does not count.
+      Slack and the rounding allowed, float64 (S,) each; the expected utility is at the empty sequence. Losses at infostates
+      further down where the strategy is a result of rounding are excluded.
     """
     _, rounding = theorem_5(update)
     lost = np.where(update.is_reliable, 0.0, np.maximum(-update.improvements, 0.0))
@@ -159,12 +160,12 @@ def theorem_6(update: Update) -> tuple[np.ndarray, np.ndarray]:
 
 
 def at_infostates(treeplex: Treeplex, operation: np.ufunc, vector: np.ndarray) -> np.ndarray:
-    """(S,) numbers put together by `operation` at each infostate, (J,)."""
+    """Reduces (S,) numbers by `operation` at each infostate, to (J,)."""
     return operation.reduceat(vector, treeplex.sequence_start[:-1])
 
 
 def _sum_below(update: Update, amounts: np.ndarray) -> np.ndarray:
-    """What (J,) amounts at infostates come to in the counterfactual values of sigma', float64 (S,)."""
+    """The contribution of (J,) amounts at infostates to the counterfactual values of sigma', float64 (S,)."""
     treeplex = update.treeplex
     after_sequences = np.bincount(treeplex.parent_sequence, amounts, treeplex.num_sequences)
     return treeplex.counterfactual_values(update.new_policy, after_sequences)

@@ -1,7 +1,7 @@
-"""The theorems behind CFR and CFR+, measured while they run.
+"""Theorems about CFR and CFR+, measured during a run.
 
-`TheoryChecks` runs a solver or other self-play one iteration at a time, looks at it before and after, and measures by how much
-each statement holds: its *slack*, in game units. The iterations are the session's own; what is measured is what was played.
+`TheoryChecks` runs a solver or other self-play one iteration at a time, reads its tables before and after, and measures by how
+much each statement holds: its *slack*, in game units. The iterations are those of the session itself.
 
 | statement        | says                                                                                    |
 |------------------|-----------------------------------------------------------------------------------------|
@@ -12,15 +12,15 @@ each statement holds: its *slack*, in game units. The iterations are the session
 | `CFR_PLUS_BOUND` | NashConv <= 2 (J_0 + J_1) L sqrt(k / t)                                                 |
 | `THEOREM_L8_2`   | for every player, regret <= sum over infostates of max(0, local regret)                 |
 
-The first three are measured after every update (see `monotone_updates`), the others when a report is asked for. NashConv is
-that of the average policy. r_p is player p's average regret with the weights of the average; where updates alternate,
+The first three are measured after every update (see `monotone_updates`), the others when a report is requested. NashConv is
+that of the average policy. r_p is player p's average regret with the weights of the average; with alternating updates,
 
     r_0 = max_x u_0(x, mean of sigma_1^i) - mean of u_0(sigma_0^i, sigma_1^i)          i = 0 .. t-1
     r_1 = max_y u_1(mean of sigma_0^{i+1}, y) - mean of u_1(sigma_0^{i+1}, sigma_1^i)
     mean improvement = mean of u_0(sigma_0^{i+1}, sigma_1^i) - u_0(sigma_0^i, sigma_1^i)
 
-and where they do not, r_1 is like r_0 and the improvement is 0. J_p counts player p's infostates, L is the range of the
-utilities, k the largest number of actions; the bound is for regret matching+ and linear weights.
+and with simultaneous updates, r_1 is like r_0 and the improvement is 0. J_p is the number of player p's infostates, L the range
+of the utilities, k the largest number of actions; the bound is for regret matching+ and linear weights.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import CFRPlusSolver
@@ -54,7 +54,7 @@ from spiel_cfrplus.policies.evaluation import evaluate
 from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.solving.session import Feature, Session
 
-# What float64 may do to averages over all iterations, relative to the magnitudes added up.
+# Bound on the rounding error of averages over all iterations, relative to the summed magnitudes.
 _ROUNDING_OF_MEANS = 1e-10
 
 
@@ -63,9 +63,9 @@ class Measurement:
     """By how much a statement holds, at one or several places.
 
     Attributes:
-      slack: float64, negative where it fails, infinite where there is no case.
+      slack: float64, negative where it fails, infinite where it says nothing.
       rounding: float64 of the same shape, by how much rounding may make the slack negative.
-      quantities: what is compared, as it is now, in game units.
+      quantities: the present values of the compared quantities, in game units.
     """
 
     slack: np.ndarray
@@ -75,12 +75,12 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True)
 class Statement:
-    """What a paper proves.
+    """A statement that a paper proves.
 
     Attributes:
-      name: for programs.
-      claim: for people.
-      source: where it is proved.
+      name: an identifier.
+      claim: the statement in words.
+      source: the paper and its number there.
     """
 
     name: str
@@ -93,8 +93,8 @@ class UpdateStatement(Statement):
     """A statement about every update of a player.
 
     Attributes:
-      feature: what a session is asked for.
-      slack: measures an update: slack and rounding, one for each infostate or for each sequence.
+      feature: the feature that a session must have for it.
+      slack: measures slack and rounding of an update, one number for each infostate or each sequence.
     """
 
     feature: Feature
@@ -115,8 +115,8 @@ class RunStatement(Statement):
 
     Attributes:
       refusal: why the statement does not apply to a run; empty if it does.
-      measure: by how much it holds, after one iteration or more.
-      is_per_player: whether there is a slack for each player, instead of one.
+      measure: by how much it holds, after at least one iteration.
+      is_per_player: whether it has one slack for each player.
     """
 
     refusal: Callable[[Run], str]
@@ -126,15 +126,15 @@ class RunStatement(Statement):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """How a statement has fared.
+    """The result of the checks of one statement.
 
     Attributes:
       statement: the statement.
-      slack: the least since the checks began, in game units, minus the difference of the sides for the identity; None if there
-        was no case yet or the statement does not apply.
-      iteration, player, infostate: where that was; None if it is about nobody in particular, or the start of the game.
-      measured: the quantities that the statement compares, as they are now, in game units.
-      reason: why the statement says nothing about this run; empty if it does.
+      slack: the smallest since the checks began, in game units; for the identity, minus the difference of its sides; None if it
+        has not been measured yet or the statement does not apply.
+      iteration, player, infostate: the place of this slack; None if it concerns no single player or the start of the game.
+      measured: the present values of the quantities that the statement compares, in game units.
+      reason: why the statement does not apply to this run; empty if it does.
     """
 
     statement: Statement
@@ -151,17 +151,18 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """All but the statement, for people."""
+        """The result in words."""
         if self.reason:
             return f"does not apply: {self.reason}"
         if self.slack is None:
-            return "no case yet"
+            return "not measured yet"
         measured = ", ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in self.measured.items())
-        return f"slack {self.slack:.3g}{self.place}{measured and f' ({measured})'}"
+        slack = f"slack {self.slack:.3g}{self.place}"
+        return f"{slack} ({measured})" if measured else slack
 
     @property
     def place(self) -> str:
-        """Where the least slack was, for people."""
+        """The place of the smallest slack, in words."""
         infostate = "" if self.infostate is None else f" at infostate {self.infostate!r}"
         player = "" if self.player is None else f" of player {self.player}"
         return f"{infostate}{player} in iteration {self.iteration}"
@@ -171,10 +172,10 @@ class Finding:
 
 
 class TheoryViolationError(RuntimeError):
-    """A statement failed by more than rounding explains.
+    """Raised when a statement fails by more than rounding.
 
     Attributes:
-      finding: which one, where, and by how much.
+      finding: the statement, the place and the slack.
     """
 
     def __init__(self, finding: Finding):
@@ -186,10 +187,10 @@ class Account:
     """One player's sums over all updates.
 
     Attributes:
-      treeplex: the player's.
-      summed: float64 (J,), magnitudes of all that was added up in the stored values.
-      utility, cumulative_value: sums of gradients, float64 (S,), and of what the strategies earned.
-      local_regrets: float64 (S,), sums at each infostate.
+      treeplex: the player's treeplex.
+      summed: float64 (J,), magnitudes of all terms of the stored values.
+      utility, cumulative_value: sums of gradients, float64 (S,), and of the values of the strategies.
+      local_regrets: float64 (S,), summed regrets at each infostate.
       mean_utility, mean_value, mean_improvement: averages with the weights of the average policy.
     """
 
@@ -200,7 +201,7 @@ class Account:
         self.cumulative_value = self.mean_value = self.mean_improvement = 0.0
 
     def enter(self, update: Update, share: float) -> None:
-        """Takes in an update; `share` is its weight over all weights so far."""
+        """Adds an update; `share` is its weight divided by the sum of the weights so far."""
         value = update.values[EMPTY_SEQUENCE]
         self.summed += update.largest_magnitudes
         self.utility += update.gradient
@@ -215,7 +216,7 @@ class Account:
         return float(self.treeplex.best_value(self.mean_utility) - self.mean_value)
 
     def regret(self) -> float:
-        """The regret of the whole, summed over iterations."""
+        """The regret of the whole strategy, summed over iterations."""
         return float(self.treeplex.best_value(self.utility) - self.cumulative_value)
 
     def positive_local_regrets(self) -> float:
@@ -224,20 +225,20 @@ class Account:
 
 
 class Run:
-    """What a session has played since the checks began: the sums from which the statements about a run are measured.
+    """The iterations of a session since the checks began: the sums from which statements about a run are measured.
 
     Attributes:
       session: the session.
       begun: its iteration when the checks began.
       accounts: one for each player.
-      total_weight: of all strategies in the average.
+      total_weight: the sum of the weights of the average.
       from_zero: whether the stored values were zeros when the checks began.
-      refusals: for each feature that an `UpdateStatement` needs, why an update so far did not have it, or nothing.
+      refusals: for each feature that an `UpdateStatement` needs, why an update so far did not have it; empty if all had it.
       largest_return: the largest absolute return of the game.
     """
 
     def __init__(self, session: Session):
-        """Opens the accounts."""
+        """Initializes the sums."""
         self.session = session
         self.begun = session.iteration
         self.total_weight = 0.0
@@ -254,14 +255,14 @@ class Run:
         return self.session.iteration - self.begun
 
     def begin_iteration(self, weight: float) -> float:
-        """Takes in the iteration just played, with its weight in the average; returns its share of all weights."""
+        """Adds the last iteration, with its weight in the average; returns the weight divided by the sum of all weights."""
         self.total_weight += weight
         for feature, reason in self.refusals.items():
             self.refusals[feature] = reason or self.session.refusal(feature)
         return weight / self.total_weight if weight > 0 else 0.0
 
     def nash_conv(self) -> float:
-        """NashConv of the average policy, in game units; unlike the sum of gains, which stop at zero, it may be negative."""
+        """NashConv of the average policy, in game units, without clipping gains at zero, so that it can be negative."""
         session = self.session
         if self._nash_conv[0] != session.iteration:
             evaluation = evaluate(session.game, StrategyProfile(session.game, session.average_policy()))
@@ -278,9 +279,9 @@ def _identity_refusal(run: Run) -> str:
     if not session.game.is_two_player_constant_sum:
         return "the game does not have two players and a constant sum"
     if session.averaging.first_iterate(2, session.alternating).tolist() != [int(session.alternating), 0]:
-        return "the averages do not pair strategies that met"
+        return "the averages do not pair strategies that were played against each other"
     if run.begun > 0:
-        return "the run had begun before the checks"
+        return "the run began before the checks"
     if run.num_iterations > 0 and run.total_weight == 0:
         return "nothing has been averaged yet"
     return ""
@@ -302,7 +303,7 @@ def _bound_refusal(run: Run) -> str:
     if reason := _identity_refusal(run) or run.session.refusal(Feature.CFR_PLUS_BOUND):
         return reason
     if not run.from_zero:
-        return "the stored values did not start from zero"
+        return "the stored values did not start at zero"
     iterations = np.arange(1, run.session.iteration + 1)
     weights = run.session.averaging.weights(iterations)
     if (weights != weights[:1] * iterations).any():
@@ -344,21 +345,21 @@ LEMMA_2 = UpdateStatement(
 )
 THEOREM_5 = UpdateStatement(
     "theorem_5",
-    "no infostate earns less after its update",
+    "no update lowers the value at an infostate",
     "CFR+ paper, Theorem 5",
     Feature.THEOREM_5,
     monotone_updates.theorem_5,
 )
 THEOREM_6 = UpdateStatement(
     "theorem_6",
-    "no counterfactual value falls by the player's own update",
+    "no update lowers a counterfactual value of the player",
     "CFR+ paper, Theorem 6",
     Feature.THEOREM_6,
     monotone_updates.theorem_6,
 )
 IDENTITY = RunStatement(
     "identity",
-    "NashConv is the regrets minus the mean improvement",
+    "NashConv is the sum of the regrets minus the mean improvement",
     "CFR+ paper, section 3",
     _identity_refusal,
     _measure_identity,
@@ -372,7 +373,7 @@ CFR_PLUS_BOUND = RunStatement(
 )
 THEOREM_L8_2 = RunStatement(
     "theorem_l8_2",
-    "regret is at most the positive local regrets",
+    "regret is at most the sum of the positive local regrets",
     "MIT 6.7980, Theorem L8.2",
     _always,
     _measure_local_regrets,
@@ -383,20 +384,20 @@ RUN_STATEMENTS: tuple[RunStatement, ...] = (IDENTITY, CFR_PLUS_BOUND, THEOREM_L8
 
 
 class TheoryChecks:
-    """Runs a session and measures the statements; those that do not apply to it are reported as such.
+    """Runs a session and measures the statements; the report says which statements do not apply.
 
     Attributes:
-      session: the self-play; it must be run by the checks only.
+      session: the self-play; only the checks may run it.
     """
 
     def __init__(self, session: Any):
-        """Begins the accounts; nothing is played.
+        """Initializes the checks; does not iterate.
 
         Args:
-          session: a solver, or its session. Statements about the whole of a run do not apply if it has begun.
+          session: a solver, or its session. Statements about a whole run do not apply if it has already begun.
 
         Raises:
-          TypeError: it is neither, or the players do not meet, as in CFR-BR, or the solver has a `run` of its own.
+          TypeError: it is neither, or the players do not play against each other, as in CFR-BR, or the solver overrides `run`.
         """
         if not callable(getattr(session, "refusal", None)):
             raise TypeError(f"expected a solver, such as CFRPlusSolver(game), got {session!r}")
@@ -417,17 +418,17 @@ class TheoryChecks:
         self._least: dict[Statement, Finding] = {}
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more, to the same doubles as the session's own `run`.
+        """Does `num_iterations` more, with the same doubles as the session's own `run`.
 
         Raises:
-          TheoryViolationError: a statement about an update fails; the iteration has been played.
+          TheoryViolationError: a statement about an update fails; the iteration has been done.
           TypeError, ValueError: not an integer, or negative; or the session was run by other means.
         """
         for _ in range(checked_count(num_iterations)):
             self._iterate()
 
     def report(self) -> tuple[Finding, ...]:
-        """Measures the statements about the run as a whole, and tells how all have fared since the checks began.
+        """Measures the statements about the whole run, and returns the results of all statements since the checks began.
 
         Raises:
           TheoryViolationError: one of them fails.
@@ -454,7 +455,7 @@ class TheoryChecks:
             self._judge_update(update)
 
     def _updates(self) -> Iterator[Update]:
-        """What the iteration just played did to each player."""
+        """The updates of the players in the last iteration."""
         game, old = self.session.game, self._tables
         self._tables = self.session.tables()
         old_policies, old_tables, new_policies, new_tables = (
@@ -485,8 +486,8 @@ class TheoryChecks:
     def _check_seen(self) -> None:
         if self.session.iteration != self._seen:
             raise ValueError(
-                f"the session is at iteration {self.session.iteration}, and was left at {self._seen}: it was run by "
-                "other means; begin new TheoryChecks, and run it by their run()"
+                f"the session is at iteration {self.session.iteration}, the checks are at {self._seen}: the session was run by "
+                "other means; make new TheoryChecks, and call their run()"
             )
 
     def _judge_update(self, update: Update) -> None:
@@ -509,18 +510,18 @@ class TheoryChecks:
             return self._finding(statement, reason, {})
         measurement = statement.measure(self._run)
         if not reason:
-            self._judge(statement, measurement, _one_player if statement.is_per_player else _nobody)
+            self._judge(statement, measurement, _one_player if statement.is_per_player else _no_player)
         return self._finding(statement, reason, measurement.quantities)
 
     def _judge(
         self, statement: Statement, measurement: Measurement, place: Callable[[int], tuple[int | None, str | None]]
     ) -> None:
-        """Raises if a slack is negative by more than rounding, remembers the least."""
+        """Raises an error if a slack is negative by more than rounding; stores the smallest slack."""
         slack = measurement.slack
         if len(slack) == 0:
             return
         violated = np.flatnonzero(~(slack >= -measurement.rounding))
-        # Of violations the one furthest down is named, as parents come first and suffer from what is below them.
+        # Report the violation furthest down: the values of parents, which come first, include those of their descendants.
         worst = int(violated[-1] if len(violated) else np.argmin(slack))
         finding = Finding(statement, float(slack[worst]), self._seen, *place(worst))
         if len(violated):
@@ -531,7 +532,7 @@ class TheoryChecks:
 
 
 def _of_players(session: Session, vector: np.ndarray) -> list[np.ndarray]:
-    """The players' parts of numbers for all sequences."""
+    """The players' parts of a vector over all sequences."""
     return [vector[own] for own in session.game.player_slices]
 
 
@@ -539,5 +540,5 @@ def _one_player(index: int) -> tuple[int | None, str | None]:
     return index, None
 
 
-def _nobody(index: int) -> tuple[int | None, str | None]:
+def _no_player(index: int) -> tuple[int | None, str | None]:
     return None, None

@@ -1,4 +1,4 @@
-"""The start of the command: signals are handled before the imports, which take a second or more."""
+"""Entry point of the command. It handles signals before the imports, which take a second or more."""
 
 from spiel_cfrplus.cli import stop_signals
 

@@ -1,4 +1,4 @@
-"""The game of the command line: loaded, tried, measured and compiled."""
+"""Loads, checks, sizes and compiles the game of the command line."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from spiel_cfrplus.game.walk_limits import WalkLimits
 
 importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
 
-# Names of games that are offered instead of an unknown one.
+# The number of game names suggested for an unknown name.
 _MOST_NAMES = 5
 
 
 def load_game(name: str, players: int | None) -> pyspiel.Game:
-    """The named game, turn-based.
+    """Loads the named game, in its turn-based form.
 
     Raises:
-      UsageError: there is none, or it cannot be loaded.
+      UsageError: no game has this name, or it cannot be loaded.
     """
     _check_name(name.partition("(")[0].strip())
     try:
@@ -56,7 +56,7 @@ def _check_name(short_name: str) -> None:
     wanted = short_name.lower()
     near = difflib.get_close_matches(wanted, known, n=3) + [name for name in known if wanted and wanted in name]
     nearest = list(dict.fromkeys(near))[:_MOST_NAMES]
-    hint = f"did you mean {', '.join(nearest)}?" if nearest else "no name is like it;"
+    hint = f"did you mean {', '.join(nearest)}?" if nearest else "no name is similar;"
     raise UsageError(f"unknown game {short_name!r}; {hint} pyspiel.registered_names() lists all")
 
 
@@ -73,11 +73,11 @@ def _turn_based(game: pyspiel.Game) -> pyspiel.Game:
 
 
 def compile_with_notes(game: pyspiel.Game, options: Options, limits: WalkLimits) -> SequenceFormGame:
-    """The game, compiled; what is to be known about it is printed.
+    """Compiles the game and prints its size.
 
     Raises:
       TimeoutError: the time limit was reached.
-      UsageError: it cannot be compiled.
+      UsageError: the game cannot be compiled.
     """
     if options.cache == "":
         raise UsageError("--cache needs the name of a directory")
@@ -102,7 +102,7 @@ def compile_with_notes(game: pyspiel.Game, options: Options, limits: WalkLimits)
         raise
     except OSError as error:
         raise UsageError(f"--cache={options.cache}: {error}") from error
-    except Exception as error:  # of the game, which may be a Python program
+    except Exception as error:  # a game may be a Python program, which can raise anything
         reason = first_line(error)
         if str(game) not in reason:
             reason = f"{game} cannot be walked: {type(error).__name__}: {reason}"
@@ -115,7 +115,7 @@ def compile_with_notes(game: pyspiel.Game, options: Options, limits: WalkLimits)
 
 
 def _announce_size(game: pyspiel.Game, limits: WalkLimits) -> None:
-    """Says how large a game will be, if it is large, before memory is spent on it."""
+    """Prints the estimated size of a large game before the walk."""
     with silent_stderr():
         size = size_estimate.estimate_size(game, time_limit=limits.seconds_left)
     if size.num_histories < size_estimate.LARGE_GAME:

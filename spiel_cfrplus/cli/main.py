@@ -1,11 +1,11 @@
-"""The command line: solve a game and print how it goes.
+"""The command line: solves a game and prints the progress.
 
     python scripts/run.py --game=leduc_poker --algorithm=cfr+ --iterations=1000
     python scripts/run.py --game=leduc_poker --algorithm=cfr,cfr+ --plot=leduc.png
     python scripts/run.py --game=leduc_poker --algorithm=my_module:my_rule
 
-The job is here; `options` reads the flags, `games` loads and compiles the game, `report` prints. What is done is in the
-solvers, `convergence`, `crosscheck`, `plotting` and `theory`.
+This module runs the job. `options` reads the flags, `games` loads and compiles the game, `report` prints. The solvers and the
+modules `convergence`, `crosscheck`, `plotting` and `theory` do the work.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _STOP_SIGNALS = StopSignals()
 
 
 def main() -> None:
-    """Runs the command, which `entry_point` starts; the process ends."""
-    gc.freeze()  # What was imported stays; collections, those at exit too, need not look at all of Numba again.
+    """Runs the command that `entry_point` starts, and ends the process."""
+    gc.freeze()  # imported objects persist, so no collection, at exit either, needs to traverse those of Numba
     _replace_closed_streams()
     for flag in cli_options.FLAGS.get_key_flags_for_module(cli_options.__name__):
         cli_options.FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
-    absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # for what is logged, like other notes
+    absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # log messages look like other notes
     try:
         app.run(_run, flags_parser=_parse_flags)
     finally:
@@ -77,7 +77,7 @@ def _replace_closed_streams() -> None:
 def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         return cli_options.FLAGS(arguments)
-    except (flags.Error, ValueError) as error:  # absl lets a ValueError pass for --noverify=3
+    except (flags.Error, ValueError) as error:  # absl raises a ValueError for --noverify=3
         _exit_with_usage_error(error)
 
 
@@ -112,7 +112,7 @@ def _exit_when_stopped(interrupt: KeyboardInterrupt) -> NoReturn:
 
 
 def _drop_output(stream: TextIO) -> None:
-    """What is still buffered, and all that follows, goes nowhere."""
+    """Discards the buffered output and all later output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -122,7 +122,7 @@ def _exit_with_usage_error(error: Exception) -> NoReturn:
 
 
 def _job(arguments: list[str]) -> int:
-    """All that the command does; returns the exit code."""
+    """Does the work of the command and returns the exit code."""
     if len(arguments) > 1:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
     options = cli_options.read_options()
@@ -143,7 +143,7 @@ def _job(arguments: list[str]) -> int:
 
 
 def _check_plot(options: Options) -> None:
-    """Finds out before any work whether the picture can be drawn."""
+    """Checks before any work that the plot can be drawn."""
     path = options.plot
     if path is None:
         return
@@ -152,11 +152,11 @@ def _check_plot(options: Options) -> None:
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(f"--plot={path}: {error}") from error
     if options.checkpoint is not None and os.path.realpath(path) == os.path.realpath(options.checkpoint):
-        raise UsageError(f"--plot and --checkpoint are both to be written to {path}")
+        raise UsageError(f"--plot and --checkpoint name the same file, {path}")
 
 
 def _check_checkpoint(run: Run, options: Options) -> None:
-    """Finds out before any work whether the checkpoint can be resumed from, or written."""
+    """Checks before any work that the checkpoint can be resumed, or written."""
     path = options.checkpoint
     if path is None:
         return
@@ -171,7 +171,7 @@ def _check_checkpoint(run: Run, options: Options) -> None:
 
 
 def _check_same_flags(saved: checkpoint.Checkpoint, run: Run, options: Options) -> None:
-    """Whether a checkpoint was saved by a run with the same flags."""
+    """Checks that a run with the same flags saved the checkpoint."""
     path, algorithm = options.checkpoint, run.algorithm
     alternating = options.alternating and not algorithm.option_refusal("alternating")
     own = (saved.algorithm, saved.alternating, *dataclasses.astuple(saved.averaging))
@@ -180,7 +180,7 @@ def _check_same_flags(saved: checkpoint.Checkpoint, run: Run, options: Options) 
         raise UsageError(f"{path} was saved with ({names}) = {own}; pass the same flags")
     rule = saved.rule(default=algorithm.rule)
     if rule != algorithm.rule:
-        raise UsageError(f"{path} was saved with a rule of its own, {rule}")
+        raise UsageError(f"{path} was saved with another rule, {rule}")
     if options.reduce not in ("auto", saved.reduced):
         raise UsageError(f"{path} was saved with --reduce={'on' if saved.reduced else 'off'}; pass the same flag")
     if checkpoint.read_curve(path or "").rows and options.last_iterate != saved.last_iterate:
@@ -194,7 +194,7 @@ def _boolean_flag(name: str, value: bool) -> str:
 
 
 def _check_players(game: SequenceFormGame, options: Options) -> None:
-    """Finds out before any algorithm has run whether all of them can."""
+    """Checks before any algorithm runs that all of them can."""
     try:
         for run in options.runs:
             if run.algorithm.refusal(Feature.THEORY):
@@ -229,12 +229,12 @@ def _make_solver(game: SequenceFormGame, run: Run, options: Options) -> Solver:
 
 
 def _users_rule(algorithm: Algorithm) -> Algorithm | None:
-    """What a checkpoint of the algorithm needs to be loaded."""
+    """The argument `rule` with which a checkpoint of the algorithm is loaded."""
     return None if algorithm.name in ALGORITHMS else algorithm
 
 
 def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | None) -> int:
-    """Runs the algorithms one after another, each for `time_limit` seconds, until one fails, and draws their rows.
+    """Runs the algorithms one after another, each for at most `time_limit` seconds, until one fails, and plots their rows.
 
     Returns:
       The exit code.
@@ -253,13 +253,13 @@ def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | Non
                 break
         return exit_code
     finally:
-        if options.plot is not None:  # whatever there is, however it ended
+        if options.plot is not None:  # also after an error or a signal
             _plot(game, options, options.plot, rows)
 
 
 def _load_kernels(game: SequenceFormGame) -> None:
-    """Has Numba load, or compile, what the runs share; otherwise the seconds of the first one would hold that."""
-    with contextlib.suppress(ValueError):  # which the run itself will tell
+    """Loads or compiles the kernels that the runs share, so that the seconds of the first run do not include this."""
+    with contextlib.suppress(ValueError):  # the run itself reports the error
         solver = CFRSolver(game)
         solver.run(1)
         convergence.measure(solver)
@@ -278,50 +278,50 @@ def _plot(game: SequenceFormGame, options: Options, path: str, rows: Mapping[str
 def _solve(solver: Solver, options: Options, rows: list[Row], time_limit: float | None) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code.
 
-    Rows of an interrupted run that is resumed come first.
+    If the run is resumed, the rows from before come first.
     """
     report.print_solver(solver, options)
-    kept = None if options.checkpoint is None else _checkpointed_run(solver, options, options.checkpoint)
+    checkpointed = None if options.checkpoint is None else _checkpointed_run(solver, options, options.checkpoint)
     checks = TheoryChecks(solver) if options.check_theory else None
     if checks is not None:
         report.print_statements(checks)
     report.print_header(options)
-    for row in kept.curve.rows if kept is not None else ():
+    for row in checkpointed.curve.rows if checkpointed is not None else ():
         rows.append(row)
         report.print_row(row, options)
     try:
-        _run_and_print(solver, options, kept, checks, rows, time_limit)
+        _run_and_print(solver, options, checkpointed, checks, rows, time_limit)
         agrees = not options.verify or report.print_verification(solver, options)
         return 0 if agrees else _EXIT_DISAGREEMENT
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
         return _EXIT_VIOLATION
-    except ValueError as error:  # such as numbers that leave the range of a float64
-        raise UsageError(f"{solver.algorithm} cannot go on: {first_line(error)}") from error
+    except ValueError as error:  # such as numbers outside the range of a float64
+        raise UsageError(f"{solver.algorithm} cannot continue: {first_line(error)}") from error
 
 
 def _run_and_print(
     solver: Solver,
     options: Options,
-    kept: CheckpointedRun | None,
+    checkpointed: CheckpointedRun | None,
     checks: TheoryChecks | None,
     rows: list[Row],
     time_limit: float | None,
 ) -> None:
-    """Runs the solver, prints its new rows and appends them to `rows`; saves when it is stopped."""
+    """Runs the solver, prints its new rows and appends them to `rows`; saves the run when a signal stops it."""
     with _STOP_SIGNALS.deferred():
         try:
-            for row in _rows(solver, options, kept, checks, time_limit):
+            for row in _rows(solver, options, checkpointed, checks, time_limit):
                 rows.append(row)
                 report.print_row(row, options)
                 if checks is not None:
                     report.print_verdicts(checks)
                 _STOP_SIGNALS.check()
         except (KeyboardInterrupt, OSError) as error:
-            if kept is not None:
-                kept.save()
+            if checkpointed is not None:
+                checkpointed.save()
             if isinstance(error, OSError):
-                _STOP_SIGNALS.check()  # a terminal that hangs up is also an error of output
+                _STOP_SIGNALS.check()  # a closed terminal is also an output error
                 raise
             raise Stopped.at(f"at iteration {solver.iteration}", error) from error
 
@@ -336,14 +336,14 @@ def _checkpointed_run(solver: Solver, options: Options, path: str) -> Checkpoint
 def _rows(
     solver: Solver,
     options: Options,
-    kept: CheckpointedRun | None,
+    checkpointed: CheckpointedRun | None,
     checks: TheoryChecks | None,
     time_limit: float | None,
 ) -> Iterable[Row]:
-    """The rows that are still to come."""
+    """The remaining rows."""
     num_iterations = max(0, options.num_iterations - solver.iteration)
     plain = functools.partial(convergence.convergence, solver, last_iterate=options.last_iterate)
-    run: Callable[..., Iterator[Row]] = plain if kept is None else kept.convergence
+    run: Callable[..., Iterator[Row]] = plain if checkpointed is None else checkpointed.convergence
     return run(
         num_iterations,
         report_every=options.report_every,

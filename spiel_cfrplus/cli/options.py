@@ -1,4 +1,4 @@
-"""The flags of the command line, read once into one object."""
+"""The flags of the command line, and the object that holds their values."""
 
 from __future__ import annotations
 
@@ -21,42 +21,44 @@ FLAGS = flags.FLAGS
 _REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
 flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
-flags.DEFINE_integer("players", None, "Number of players, if the game lets one choose.", 1, 2**31 - 1)
+flags.DEFINE_integer("players", None, "Number of players, if the game has this parameter.", 1, 2**31 - 1)
 flags.DEFINE_list(
     "algorithm",
     "cfr+",
-    f"<{'|'.join(ALGORITHMS)}>: What to run; several, with commas, run one after another. Or module:name of an update rule.",
+    f"<{'|'.join(ALGORITHMS)}>: The algorithm, or module:name of an update rule. Several, with commas, run one after another.",
 )
-flags.DEFINE_float("step_size", None, "Of algorithms that take steps; by default tuned to the game as it is played.")
-flags.DEFINE_integer("iterations", None, "Iterations in all; by default 10000, and 50 with --crosscheck.", 1, MOST_ITERATIONS)
+flags.DEFINE_float("step_size", None, "Step size of algorithms that have one; adaptive by default.")
 flags.DEFINE_integer(
-    "print_freq", None, "Print a row every so many iterations instead of at 1, 2, 5, 10, 20, ...", 1, MOST_ITERATIONS
+    "iterations", None, "Total number of iterations; 10000 by default, 50 with --crosscheck.", 1, MOST_ITERATIONS
 )
-flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "Which strategies the average policy is made of.")
-flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; by default what suits the algorithm.")
 flags.DEFINE_integer(
-    "averaging_delay", 0, "Leave the first so many iterations out of the average.", lower_bound=0, upper_bound=MOST_ITERATIONS
+    "print_freq", None, "Iterations between rows; rows at 1, 2, 5, 10, 20, ... by default.", 1, MOST_ITERATIONS
+)
+flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "The strategies in the average policy, see the docs.")
+flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; the default depends on the algorithm.")
+flags.DEFINE_integer(
+    "averaging_delay", 0, "Number of first iterations that the average omits.", lower_bound=0, upper_bound=MOST_ITERATIONS
 )
 flags.DEFINE_enum("reduce", "auto", list(_REDUCE), "Iterate on the game without its symmetries and forced moves.")
-flags.DEFINE_boolean("exact_ties", True, "Regrets within rounding of zero are zero, as in exact arithmetic.")
-flags.DEFINE_integer("threads", 1, "How many threads iterate on a large game side by side.", lower_bound=1)
-flags.DEFINE_boolean("last_iterate", False, "Rows and the check at the end are about the current policy, not the average.")
+flags.DEFINE_boolean("exact_ties", True, "Set regrets that differ from zero by rounding only to zero.")
+flags.DEFINE_integer("threads", 1, "Number of threads that iterate on a large game.", lower_bound=1)
+flags.DEFINE_boolean("last_iterate", False, "Evaluate the current policy instead of the average policy.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
 flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
 flags.DEFINE_float(
-    "time_limit", None, "Stop about so many seconds after the start of the walk through the game.", lower_bound=0
+    "time_limit", None, "Seconds from the start of the walk through the game until the run stops.", lower_bound=0
 )
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
-flags.DEFINE_string("cache", None, "Keep the walk through the game in this directory, and read it from there the next time.")
-flags.DEFINE_integer("processes", 1, "Walk through the game in so many processes.", lower_bound=1)
-flags.DEFINE_string("checkpoint", None, "Resume from this file if it exists, and save to it with the rows and at the end.")
-flags.DEFINE_float("checkpoint_every", 60.0, "Save also when so many seconds have passed since the last save.", lower_bound=0)
-flags.DEFINE_string("plot", None, "At the end, draw the rows of all runs to this .png, .pdf or .svg file.")
-flags.DEFINE_boolean("check_theory", False, "Measure the papers' statements at every iteration, and print them with every row.")
-flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's own NashConv.")
-flags.DEFINE_boolean("crosscheck", False, "Run OpenSpiel's solver beside this one, compare, and solve nothing.")
+flags.DEFINE_string("cache", None, "Directory in which the walk through the game is cached.")
+flags.DEFINE_integer("processes", 1, "Number of processes that walk through the game.", lower_bound=1)
+flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and to save to with the rows and at the end.")
+flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
+flags.DEFINE_string("plot", None, "A .png, .pdf or .svg file for a plot of the rows of all runs.")
+flags.DEFINE_boolean("check_theory", False, "Measure the theorems at every iteration, and print the results with every row.")
+flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's NashConv.")
+flags.DEFINE_boolean("crosscheck", False, "Compare the first iterations with those of OpenSpiel's solver.")
 flags.DEFINE_float("tolerance", 1e-8, "With --crosscheck: the largest difference that counts as agreement.", lower_bound=0)
 
 _NOT_WITH_CROSSCHECK = (
@@ -78,22 +80,22 @@ _NOT_WITH_CROSSCHECK = (
     "time_limit",
     "verify",
 )
-# Flags about players who meet, and what an algorithm must be able to do for them.
-_ABOUT_PLAYERS_WHO_MEET = ("alternating", "cce", "check_theory", "simultaneous")
+# Flags for algorithms in which the players play against each other.
+_SELF_PLAY_FLAGS = ("alternating", "cce", "check_theory", "simultaneous")
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
 
 
 class UsageError(Exception):
-    """Something the user typed; printed as one line."""
+    """An error in the user's input; printed as one line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """An algorithm that is to be run.
+    """An algorithm to run.
 
     Attributes:
-      algorithm: with the parameters of its rule.
+      algorithm: the algorithm, with the parameters of its rule.
       averaging: the weights of its average.
     """
 
@@ -103,17 +105,17 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What the flags ask for, checked as far as that needs neither the game nor a file.
+    """The values of the flags, after the checks that need neither the game nor a file.
 
     Attributes:
-      game, players: which game.
-      runs: what to run in it, one after the other.
+      game, players: the game.
+      runs: the algorithms to run, in this order.
       alternating: the order of updates.
-      num_iterations: how many in all.
+      num_iterations: the total number of iterations.
       report_every: iterations between rows, or None.
       reduce: True, False or "auto".
-      verify: whether the exported policy is evaluated by OpenSpiel at the end, and `verify_large` whether in large games too.
-      Others: as the flags of the same name.
+      verify: whether OpenSpiel evaluates the exported policy at the end; `verify_large`: whether in large games too.
+      Others: the flags of the same name.
     """
 
     game: str
@@ -143,10 +145,10 @@ class Options:
 
 
 def read_options() -> Options:
-    """The parsed flags as options.
+    """Returns the parsed flags as options.
 
     Raises:
-      UsageError: flags that make no sense, or not together.
+      UsageError: a flag is invalid, or flags cannot be combined.
     """
     alternating = _alternating()
     _check_numbers()
@@ -182,7 +184,7 @@ def read_options() -> Options:
 
 
 def first_line(error: BaseException) -> str:
-    """Of the text of an error."""
+    """The first line of the message of an error."""
     return str(error).partition("\n")[0]
 
 
@@ -216,13 +218,13 @@ def _algorithms() -> list[Algorithm]:
 
 
 def _algorithm(name: str) -> Algorithm:
-    """A row of the table, or the rule that "module:name" stands for."""
+    """A row of the table, or the rule "module:name"."""
     if name in ALGORITHMS:
         return ALGORITHMS[name]
     if ":" not in name:
         raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(ALGORITHMS)}>, or several with commas")
     if not sys.flags.safe_path and "" not in sys.path:
-        sys.path.insert(0, "")  # modules are found in the current folder, as by python -c
+        sys.path.insert(0, "")  # find modules in the current folder, like python -c
     try:
         return algorithm_of(name)
     except (TypeError, ValueError) as error:
@@ -240,13 +242,13 @@ def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
     if FLAGS["checkpoint_every"].present and FLAGS.checkpoint is None:
         raise UsageError("--checkpoint_every has no effect without --checkpoint")
     if FLAGS.cce and alternating:
-        raise UsageError("--cce needs --simultaneous: in alternating updates players do not play their strategies together")
+        raise UsageError("--cce needs --simultaneous: with alternating updates players do not play their strategies together")
     if FLAGS.cce and FLAGS.checkpoint:
-        raise UsageError("--cce and --checkpoint do not go together: a checkpoint knows no regrets of the past")
+        raise UsageError("--cce and --checkpoint cannot be combined: a checkpoint does not contain the past regrets")
 
 
 def _check_features(algorithms: list[Algorithm]) -> None:
-    """Whether the algorithms can do what the flags ask of them."""
+    """Checks that the algorithms support the flags."""
     names = [algorithm.name for algorithm in algorithms]
     comparable = list(crosscheck.COMPARABLE)
     saved = [name for name, algorithm in ALGORITHMS.items() if not algorithm.refusal(Feature.CHECKPOINT)]
@@ -263,14 +265,14 @@ def _check_features(algorithms: list[Algorithm]) -> None:
     ):
         if is_asked:
             _check_option(algorithms, flag, option)
-    for flag in _ABOUT_PLAYERS_WHO_MEET:
+    for flag in _SELF_PLAY_FLAGS:
         for algorithm in algorithms:
             if FLAGS[flag].present and algorithm.refusal(Feature.THEORY):
                 raise UsageError(f"--{flag} is not for {algorithm}, in which each player learns alone, against best responses")
 
 
 def _check_option(algorithms: list[Algorithm], flag: str, option: str) -> None:
-    """Whether the algorithms take an option of solvers, which a flag asks for."""
+    """Checks that the algorithms have an option of solvers that a flag sets."""
     able = ", ".join(name for name, algorithm in ALGORITHMS.items() if not algorithm.option_refusal(option))
     for algorithm in algorithms:
         if algorithm.option_refusal(option):

@@ -1,4 +1,4 @@
-"""What the command line prints about a run: its rows, the verdicts of the theory, and OpenSpiel's opinion of its policy."""
+"""Prints a run: its rows, the results of the theory checks, and the verification of its policy by OpenSpiel."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from spiel_cfrplus.solving.curve import Row
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver
 
-# Two evaluators sum the same products in different orders; relative to the largest return, as the game may be in any unit.
+# Relative to the largest return. The two evaluators sum the same products in different orders.
 _VERIFY_TOLERANCE = 1e-9
 
 
 def updates_in_words(algorithm: Algorithm, alternating: bool) -> str:
-    """The order of updates."""
+    """Describes the order of updates."""
     if algorithm.option_refusal("alternating"):
         return "updates against best responses"
     return f"{'alternating' if alternating else 'simultaneous'} updates"
@@ -43,23 +43,23 @@ def _policy_in_words(solver: Solver, options: Options) -> str:
 
 
 def print_solver(solver: Solver, options: Options) -> None:
-    """What is run, and how."""
+    """Prints the algorithm and its options."""
     updates = updates_in_words(solver.algorithm, solver.alternating)
     print(f"{solver.algorithm}, {updates}, {_policy_in_words(solver, options)}")
     if solver.reduction is not None:
-        print(f"without symmetries and forced moves: {solver.reduction}")
+        print(f"symmetry reduction: {solver.reduction}")
     if solver.partition is not None:
-        print(f"side by side: {solver.partition}")
+        print(f"partition: {solver.partition}")
 
 
 def print_header(options: Options) -> None:
-    """The titles of the columns of rows."""
+    """Prints the column titles of the rows."""
     titles = f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}"
     print(f"{titles} {'CCE gap':>13}" if options.cce else titles)
 
 
 def print_row(row: Row, options: Options) -> None:
-    """The numbers of a row."""
+    """Prints a row."""
     exploitable = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
     numbers = f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitable:>14} {row.value:>18.9f}"
     if options.cce:
@@ -70,28 +70,28 @@ def print_row(row: Row, options: Options) -> None:
 
 
 def print_statements(checks: TheoryChecks) -> None:
-    """What is measured with `--check_theory`."""
+    """Prints the statements that `--check_theory` measures."""
     for finding in checks.report():
         print(f"{finding.statement.name}: {finding.statement.claim} ({finding.statement.source})")
 
 
 def print_verdicts(checks: TheoryChecks) -> None:
-    """How the statements have fared so far."""
+    """Prints the results of the theory checks so far."""
     for finding in checks.report():
         write_line(f"{finding.statement.name:>25}: {finding.verdict}")
     sys.stdout.flush()
 
 
 def print_verification(solver: Solver, options: Options) -> bool:
-    """Evaluates the exported policy with OpenSpiel; whether it does not disagree."""
+    """Evaluates the exported policy with OpenSpiel; returns False if the results disagree."""
     if solver.game.tree.num_histories >= size_estimate.LARGE_GAME and not options.verify_large:
-        print("not verified with OpenSpiel, which takes long for a game of this size; --verify has it done")
+        print("not verified with OpenSpiel, which takes long for a game of this size; pass --verify to do so")
         return True
     profile = solver.current_profile() if options.last_iterate else solver.average_profile()
     ours = evaluate(solver.game, profile).nash_conv
     try:
         theirs = _openspiel_nash_conv(solver.game.tree.game, profile.to_tabular_policy())
-    except Exception as error:  # of games and evaluators that are not ours: anything may be raised
+    except Exception as error:  # games and OpenSpiel's evaluators may raise anything
         reason = str(error) if isinstance(error, ValueError | pyspiel.SpielError) else repr(error)
         print(f"not verified with OpenSpiel: {' '.join(reason.split())}")
         return True
@@ -104,7 +104,7 @@ def print_verification(solver: Solver, options: Options) -> bool:
 
 
 def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPolicy) -> float:
-    """By OpenSpiel's C++ evaluator, or by its slower Python one where the table's keys are not those of C++."""
+    """Evaluates with OpenSpiel's C++ code, or with its slower Python code if the keys of the table differ from those of C++."""
     try:
         with silent_stderr():
             return float(pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table)))
@@ -113,13 +113,13 @@ def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPoli
 
 
 def print_crosscheck_header() -> None:
-    """The titles of the columns of comparisons."""
+    """Prints the column titles of the comparisons."""
     print("largest differences from OpenSpiel's solver, both with OpenSpiel's averaging:")
     print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15}")
 
 
 def print_crosscheck(comparisons: Sequence[Comparison], options: Options) -> bool:
-    """The comparisons with OpenSpiel's solver; whether all agree."""
+    """Prints the comparisons with OpenSpiel's solver; returns whether all agree."""
     for row in comparisons:
         print(f"{row.iteration:>10} {row.current_policy:>15.1e} {row.average_policy:>15.1e} {row.nash_conv:>15.1e}")
     apart = [row.iteration for row in comparisons if not row.difference <= options.tolerance]
@@ -127,8 +127,8 @@ def print_crosscheck(comparisons: Sequence[Comparison], options: Options) -> boo
         print(f"agreement within {options.tolerance:g} after {options.num_iterations} iterations")
         return True
     print(
-        f"disagreement by more than {options.tolerance:g} at iteration {apart[0]}; where regrets tie exactly, or after many "
-        "iterations of a chaotic game, rounding alone does this (docs/architecture.md)",
+        f"disagreement by more than {options.tolerance:g} at iteration {apart[0]}; if regrets tie exactly, or after many "
+        "iterations of a chaotic game, rounding errors suffice for this (docs/architecture.md)",
         file=sys.stderr,
     )
     return False

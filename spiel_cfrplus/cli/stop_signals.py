@@ -1,9 +1,9 @@
-"""Signals that stop a job, such as batch systems send, and Ctrl-C, as exceptions at places where they do no harm.
+"""Converts Ctrl-C and the signals of batch systems to exceptions that are raised at safe places.
 
-An exception that a signal handler raises may come anywhere: in a library's callback, where it is lost or crashes the process,
-or between two steps that belong together. So where there is something to lose signals are deferred until they are asked for.
+A signal handler may raise an exception anywhere: in a library's callback, where the exception is lost or crashes the process,
+or between two steps that must happen together. Signals are therefore deferred during such work, and checked for explicitly.
 
-This module imports nothing but small modules of Python, so that a command can handle signals before its long imports.
+This module imports small modules of the standard library only, so that a command can handle signals before its long imports.
 """
 
 from __future__ import annotations
@@ -20,60 +20,60 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
-# Where the system has them.
+# Systems have different signals.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
-# A signal whose exception was lost in a callback comes again after so many seconds, outside the callback.
+# If the exception of a signal was lost in a callback, the signal is sent again after this time, outside the callback.
 _AGAIN_AFTER_SECONDS = 0.01
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asks the process to stop.
+    """Raised when a signal requests that the process stop.
 
     Attributes:
-      number: of the signal.
+      number: the number of the signal.
     """
 
     def __init__(self, number: int, where: str = ""):
-        """Tells of a signal, and `where` it was heard."""
+        """Names the signal, and `where` it was received."""
         word = "interrupted" if number == signal.SIGINT else f"stopped by {signal.Signals(number).name}"
         super().__init__(" ".join([word, where]).strip())
         self.number = number
 
     @classmethod
     def at(cls, where: str, interrupt: KeyboardInterrupt) -> Stopped:
-        """The same interrupt, with the place where it was heard."""
+        """The same interrupt, with the place where it was received."""
         return cls(interrupt.number if isinstance(interrupt, Stopped) else signal.SIGINT, where)
 
     @property
     def exit_code(self) -> int:
-        """As a shell reports a process that the signal ends."""
+        """The exit code that a shell reports for a process ended by the signal."""
         return 128 + self.number
 
 
 def end_at_once() -> None:
-    """From now on a signal ends the process with one line on standard error: for work that has nothing to lose, as imports.
+    """Makes signals end the process with one line on standard error, during work that can be lost, such as imports.
 
-    Signals that are ignored or handled by the program already stay so.
+    Signals that the program already ignores or handles are unchanged.
     """
     for number in _unhandled():
         signal.signal(number, _end)
 
 
 def ignore() -> None:
-    """From now on signals are ignored, except those that the program handles: for a process that is about to end by itself."""
+    """Ignores signals, except those that the program handles, in a process that is about to exit."""
     for number in _unhandled():
         signal.signal(number, signal.SIG_IGN)
 
 
 def _unhandled() -> list[int]:
-    """The signals that have their default handlers, or those of `end_at_once`; none outside the main thread."""
+    """The signals with default handlers or those of `end_at_once`; none outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return []
     return [number for number in _SIGNALS if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler, _end)]
 
 
 def _send(number: signal.Signals) -> None:
-    """Has the main thread handle a signal, and wakes it where the system can."""
+    """Sends a signal to the main thread, and wakes it if the system supports this."""
     thread = threading.main_thread().ident
     if thread is not None and hasattr(signal, "pthread_kill"):
         signal.pthread_kill(thread, number)
@@ -83,27 +83,27 @@ def _send(number: signal.Signals) -> None:
 
 def _end(number: int, frame: object) -> None:
     stopped = Stopped(number)
-    if sys.stderr is not None:  # it is None where the descriptor is closed
+    if sys.stderr is not None:  # None if the descriptor is closed
         with contextlib.suppress(OSError):
             os.write(2, f"{stopped}\n".encode())
     os._exit(stopped.exit_code)
 
 
 class StopSignals:
-    """Hears the first signal of a process that asks it to stop. Later ones are ignored, except that Ctrl-C raises again."""
+    """Handles the first signal that requests a stop. Later ones are ignored, except that Ctrl-C raises again."""
 
     def __init__(self) -> None:
-        """Hears nothing yet."""
+        """Installs no handlers yet."""
         self._number: int | None = None
         self._deferring = False
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
-        """Within this a signal raises `Stopped` in the main thread, at once or when it is asked for.
+        """In this context a signal raises `Stopped` in the main thread, at once or at the next `check`.
 
-        Signals that are ignored (as `nohup` has it) or handled by the program already stay so. Handlers are restored
-        afterwards; after a signal further ones stay ignored, as the process is about to end. A `Stopped` that is lost in a
-        callback, such as that of the garbage collector, is raised again after it.
+        Signals that the program already ignores (as with `nohup`) or handles are unchanged. Handlers are restored at the end;
+        after a signal, further ones stay ignored, because the process is about to exit. If a `Stopped` is lost in a callback,
+        such as that of the garbage collector, it is raised again after the callback.
         """
         self._number = None
         previous = {number: signal.getsignal(number) for number in _unhandled()}
@@ -121,7 +121,7 @@ class StopSignals:
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """Within this a signal raises `Stopped` at the next `check`, or at the end."""
+        """In this context a signal raises `Stopped` at the next `check`, or at the end."""
         self._deferring = True
         try:
             yield
@@ -130,10 +130,10 @@ class StopSignals:
         self.check()
 
     def check(self) -> None:
-        """Raises what was deferred.
+        """Raises the exception of a deferred signal.
 
         Raises:
-          Stopped: a signal has come.
+          Stopped: a signal was received.
         """
         if self._number is not None:
             raise Stopped(self._number)
@@ -153,7 +153,7 @@ class StopSignals:
             raise Stopped(number)
 
     def _hook(self, previous: Callable[[UnraisableHookArgs], object]) -> Callable[[UnraisableHookArgs], None]:
-        """What Python calls with exceptions that it cannot raise: `previous`, except that signals come again."""
+        """Replaces `sys.unraisablehook`: calls `previous`, or sends the signal of a lost `Stopped` again."""
 
         def raise_later(unraisable: UnraisableHookArgs) -> None:
             lost = unraisable.exc_value

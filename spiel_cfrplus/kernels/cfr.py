@@ -15,7 +15,7 @@ def are_zero(values, start, stop):
 
 @jit
 def value_of_one_copy(copies, j, values, start, stop, value):
-    """Where infostates were merged, and the rule is not scale-free: divides the values by their number; returns the mean."""
+    """With `copies`, divides the values at an infostate by the number of merged infostates; returns the value divided by it."""
     if copies is None:
         return value
     for s in range(start, stop):
@@ -25,13 +25,13 @@ def value_of_one_copy(copies, j, values, start, stop, value):
 
 @jit
 def update_by_local_rule(treeplexes, player, values, policy, rule, memory, parameters, t, skip_unreached):
-    """Lecture 8, Algorithm 1, ObserveUtility, and what NextStrategy asks of the decision points, in one pass bottom-up.
+    """Lecture 8, Algorithm 1: ObserveUtility and NextStrategy of all decision points in one bottom-up pass.
 
-    Turns the gradient in `values` into counterfactual values g[ja] + V[rho(j, a)]; at each decision point the rule takes them
-    in and writes its next strategy into `policy`.
+    Turns the gradient in `values` into counterfactual values g[ja] + V[rho(j, a)]. At each decision point the rule reads them
+    and writes its next strategy into `policy`.
 
-    With `skip_unreached`, decision points where all values are zero, as where the other players never come, are passed over;
-    for rules that change neither memory nor policy there.
+    With `skip_unreached`, decision points with only zero values, as where the other players do not reach them, are skipped.
+    This is correct for rules that change neither memory nor policy there.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]

@@ -1,10 +1,10 @@
-"""The arrays that kernels work on.
+"""The arrays that kernels read and write.
 
-Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence; p's infostates
+Layout. All players share one numbering. Player p's sequences are contiguous and begin with p's empty sequence. Its infostates
 are contiguous and begin with p's *root*, the infostate with one action that the CFR+ paper assumes at the start of the game
-(section 2, "I^empty"), whose one sequence is the empty sequence. So `sequence_start` is one array of offsets for everybody,
+(section 2, "I^empty"); its only sequence is the empty sequence. So `sequence_start` is one array of offsets for all players,
 and a kernel for player p skips p's root. Parents come before children, hence an ascending loop over infostates is top-down
-and a descending one bottom-up. A single treeplex is the same layout with one player.
+and a descending one bottom-up. A single treeplex has the same layout with one player.
 
 Indices are uint32, not int32: for a signed index the compiler must handle negative, from-the-end values at every access, which
 costs up to half the speed of these loops. Numbers are float64. No kernel allocates, and none is compiled before its first call.
@@ -17,8 +17,8 @@ import numpy as np
 
 INDEX = np.uint32
 
-# A sum of at most this times the magnitude of what was summed counts as zero: 512 roundings. For what was measured on both
-# sides of it see docs/architecture.md, Numerics.
+# A sum of at most this times the magnitude of its terms is set to zero: 512 rounding errors. For measured values below and
+# above it see docs/architecture.md, Numerics.
 RELATIVE_TIE_TOLERANCE = 2.0**-44
 
 
@@ -29,9 +29,9 @@ class TreeplexArrays(NamedTuple):
       player_block: uint32 (n + 1,), player p's infostates are `player_block[p] : player_block[p + 1]`, the first is p's root.
       sequence_start: uint32 (J + 1,), infostate j's sequences are `sequence_start[j] : sequence_start[j + 1]`.
       parent_sequence: uint32 (J,), the last sequence of the same player before j; for a root, its own sequence (never read).
-      uniform_policy: float64 (S,), the uniform policy where some sequences stand for several actions of an infostate, one of
-        which is played at random (see `reduction`); None where there are no such. None is a type, for which kernels are
-        compiled apart.
+      uniform_policy: float64 (S,), the uniform policy if some sequences represent several merged actions of an infostate, one
+        of which is played at random (see `solving.symmetry`); otherwise None. Kernels are compiled separately for None.
+      copies: float64 (J,), how many merged infostates each infostate represents, for rules that are not scale-free; or None.
     """
 
     player_block: np.ndarray
@@ -42,10 +42,10 @@ class TreeplexArrays(NamedTuple):
 
 
 class PayoffArrays(NamedTuple):
-    """Who earns what, once per player: R rows, E non-zero payoffs.
+    """The payoffs of all players: R rows, E non-zero entries.
 
-    A row of player p is a tuple of sequences, one of each other player; its entries are p's sequences that meet this tuple at
-    the end of some play, with p's utility summed over these ends, each times its chance probability.
+    A row of player p is a tuple of sequences, one of each other player. Its entries are the sequences of p that end in a common
+    terminal history with this tuple, with p's utility summed over these histories, each times its chance probability.
 
     Attributes:
       player_block: uint32 (n + 1,), player p's rows are `player_block[p] : player_block[p + 1]`.
@@ -63,16 +63,16 @@ class PayoffArrays(NamedTuple):
 
 
 class PlayState(NamedTuple):
-    """What self-play works with, whatever the update: float64 (S,) each but for the last three.
+    """The arrays of self-play that do not depend on the rule: float64 (S,), except `cumulative_value` and `iteration`.
 
     Attributes:
       policy: the behavioral strategy to play next; 1 at empty sequences.
       reach: the current strategy in sequence form; 1 at empty sequences.
       cumulative_policy: weighted sum of sequence-form strategies.
-      values: scratch; the payoff gradient, which a player's update turns into its counterfactual values.
-      cumulative_utility: sum of the payoff gradients observed; None, for which kernels are compiled apart, if nobody asks.
-      cumulative_value: float64 (n,), sums over iterations of strategy . gradient; None with `cumulative_utility`.
-      iteration: int64 (n,), updates of each player; kept here so that no interrupt can part it from the other arrays.
+      values: scratch; first the payoff gradient, which the player's update turns into the counterfactual values.
+      cumulative_utility: sum of the observed payoff gradients; None if not recorded. Kernels are compiled separately for None.
+      cumulative_value: float64 (n,), sums over iterations of strategy . gradient; None if `cumulative_utility` is.
+      iteration: int64 (n,), updates of each player; stored here so that an interrupt cannot separate it from the other arrays.
     """
 
     policy: np.ndarray
@@ -85,12 +85,12 @@ class PlayState(NamedTuple):
 
 
 class DecisionPoint(NamedTuple):
-    """Where a local rule is called.
+    """The decision point at which a local rule is called.
 
     Attributes:
       infostate: its position in arrays (J,).
       actions: a `range`, the positions of the infostate's actions in arrays (S,).
-      value: the expected value of the policy played here, policy . values, in game units.
+      value: the expected value of the current policy here, policy . values, in game units.
     """
 
     infostate: int

@@ -1,12 +1,12 @@
-"""Local rules that take steps along utilities: Hedge and projected gradient ascent on the simplex of each infostate.
+"""Local rules with step sizes: Hedge and projected gradient ascent on the simplex of each infostate.
 
-Their memory has the arrays of `StepAccount` (J,), and (S,):
+Their memory contains the arrays of `StepAccount` (J,), and (S,):
 
-* `prediction`: the utility that is expected next, `prediction_weight` times the last one.
+* `prediction`: the predicted utility, `prediction_weight` times the last one.
 * `total`: the sum of the utilities (Hedge).
-* `base`: the point that takes every step (gradient ascent), which is played if nothing is predicted.
+* `base`: the point that every utility updates (gradient ascent), which is the strategy without prediction.
 
-Each rule exists with tuned steps and with steps that are a parameter, as None is a type for which kernels are compiled apart.
+Each rule exists with adaptive (`tuned`) steps and with steps that are a parameter; kernels are compiled separately for None.
 """
 
 import math
@@ -23,7 +23,7 @@ GRADIENT_RADIUS = 1.0  # half the squared diameter of a simplex
 
 @jit
 def hedge_radius(num_actions):
-    """How far entropy ranges on a simplex."""
+    """The range of entropy on a simplex."""
     return math.log(num_actions)
 
 
@@ -60,9 +60,9 @@ def follow_weighted(point, values, policy, memory, step_size, prediction_weight)
 
 @jit
 def step_and_project(actions, point, step, utility, nearest):
-    """The distribution nearest to `point` plus step times utility, to `nearest`, which may be `point`.
+    """Writes the distribution nearest to `point` plus step times utility to `nearest`, which may be `point`.
 
-    A step of zero length leaves the point as it is: another projection would add rounding errors.
+    A step of length zero does not change the point, because another projection would add rounding errors.
     """
     moves = False
     for a in actions:
@@ -75,12 +75,12 @@ def step_and_project(actions, point, step, utility, nearest):
 
 @jit
 def follow_gradient(point, values, policy, memory, step_size, prediction_weight, t):
-    """Projected gradient ascent: a step from the base along the utility; played is one more step along the prediction."""
+    """Projected gradient ascent: a step from the base along the utility; the strategy is another step along the prediction."""
     base, prediction = memory.base, memory.prediction
     error = euclidean_error(values, prediction, point.actions)
     last_step, step = advance(memory, point.infostate, GRADIENT_RADIUS, error, step_size)
     for a in point.actions:
-        if t == 1:  # nothing was predicted so far
+        if t == 1:  # the first strategy is the base
             base[a] = policy[a]
         prediction[a] = prediction_weight * saturate(values[a])
     step_and_project(point.actions, base, last_step, values, base)
@@ -95,7 +95,7 @@ def hedge(point, values, policy, memory, parameters, t):
 
 @jit
 def tuned_hedge(point, values, policy, memory, parameters, t):
-    """Hedge with tuned step sizes."""
+    """Hedge with adaptive step sizes."""
     follow_weighted(point, values, policy, memory, None, parameters.prediction_weight)
 
 
@@ -107,5 +107,5 @@ def gradient_ascent(point, values, policy, memory, parameters, t):
 
 @jit
 def tuned_gradient_ascent(point, values, policy, memory, parameters, t):
-    """Projected gradient ascent with tuned step sizes."""
+    """Projected gradient ascent with adaptive step sizes."""
     follow_gradient(point, values, policy, memory, None, parameters.prediction_weight, t)

@@ -1,4 +1,4 @@
-"""The compiled parts of `partition`: what belongs together in a part, and the iterations with several threads."""
+"""Compiled functions of `partition`: the grouping of infostates into parts, and iterations in several threads."""
 
 from spiel_cfrplus.kernels.barrier import MAX_SPINS, arrive, release_team, wait
 from spiel_cfrplus.kernels.compilation import jit
@@ -8,7 +8,7 @@ from spiel_cfrplus.kernels.self_play import RuleFunctions, row_of_parameters, up
 
 @jit
 def leader(above, node):
-    """Where `above` leads from the node; the way is shortened (union-find with path halving)."""
+    """The representative of the node in the union-find structure `above`; shortens the path (path halving)."""
     while above[node] != node:
         above[node] = above[above[node]]
         node = above[node]
@@ -17,13 +17,13 @@ def leader(above, node):
 
 @jit
 def unite_subtrees(payoffs, infostate_of_entry, in_top_tree, above):
-    """Gives all infostates that are paid in one row of payoffs the same leader, but for those of top trees.
+    """Unites all infostates with an entry in the same row of payoffs, except those of top trees.
 
     Args:
       payoffs: `PayoffArrays`.
       infostate_of_entry: int64 (E,).
       in_top_tree: bool (J,).
-      above: int64 (J,), leads from each infostate to the first one of its subtree on entry.
+      above: int64 (J,), the union-find structure; on entry each infostate points to the first one of its subtree.
     """
     for row in range(payoffs.entry_start.size - 1):
         common = -1
@@ -36,7 +36,7 @@ def unite_subtrees(payoffs, infostate_of_entry, in_top_tree, above):
 
 @jit
 def update_block(treeplexes, state, block, functions, memory, parameters, skip_unreached, weight):
-    """A block's update; before, its strategy is averaged if `weight` is not zero."""
+    """Adds the block's strategy to the average if `weight` is not zero; then updates the block."""
     if weight != 0.0:
         average_strategy(treeplexes, block, state, weight)
     update_player(treeplexes, block, state, functions, memory, parameters, skip_unreached)
@@ -44,7 +44,7 @@ def update_block(treeplexes, state, block, functions, memory, parameters, skip_u
 
 @jit
 def play_block(treeplexes, state, block, weight):
-    """A block's `sequence_form`; then it is averaged if `weight` is not zero."""
+    """Computes the block's `sequence_form`; then adds it to the average if `weight` is not zero."""
     sequence_form(treeplexes, block, state.policy, state.reach)
     if weight != 0.0:
         average_strategy(treeplexes, block, state, weight)
@@ -68,16 +68,16 @@ def self_play_in_parts(
     alternating,
     first_iterate,
 ):
-    """What one thread of a team does of `self_play`; together they get the same doubles.
+    """The work of one thread of a team in `self_play`; the results are the same doubles as with one thread.
 
-    Each thread has the same parts all the time. The top trees are for the last thread that arrives where all must wait for each
-    other anyway: their gradients before the parts add values to them, their update after that.
+    Each thread always has the same parts. The last thread to arrive at a barrier processes the top trees: at the first barrier
+    their gradients, before the parts add values to them, and at the second barrier their update.
 
     Args:
       treeplexes, payoffs, state: of a game with top trees and parts as players, see `partition`.
-      num_parts: of each player.
-      barrier: int64, see `kernels.barrier`; not yet used.
-      member, num_members: the number of this thread, and how many there are.
+      num_parts: the number of parts of each player.
+      barrier: int64, see `kernels.barrier`; in its initial state.
+      member, num_members: the number of this thread, and the number of threads.
       update, rule, schedule, memory, parameters, steps, alternating, first_iterate: see `self_play`.
     """
     functions, num_players = RuleFunctions(update, rule, schedule), first_iterate.size

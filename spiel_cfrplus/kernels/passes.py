@@ -14,8 +14,8 @@ def player_sequences(treeplexes, player):
 def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
     """The gradient of the player's expected utility in its own sequence form (g = A x for two players).
 
-    Reads the other players' `reach`; writes the player's part of `gradient`. Rows that the others never reach together are
-    skipped: they would add zeros.
+    Reads the other players' `reach`; writes the player's part of `gradient`. Rows with reach 0 are skipped, because they would
+    add zeros.
     """
     start, stop = player_sequences(treeplexes, player)
     gradient[start:stop] = 0.0
@@ -31,8 +31,8 @@ def payoff_gradient(treeplexes, payoffs, player, reach, gradient):
 
 @jit
 def normalize(table, total, start, stop, policy, uniform_policy):
-    """The positive part of `table` divided by its `total`; uniform, or as `uniform_policy` has it, if that is zero."""
-    if uniform_policy is not None:  # without a branch, which takes twice as long where it must fetch uniform_policy
+    """The positive part of `table` divided by its `total`; if that is zero, `uniform_policy`, or uniform if that is None."""
+    if uniform_policy is not None:  # without a branch, which takes up to twice as long if it must load uniform_policy
         uniform = 0.0 if total > 0.0 else 1.0
         for s in range(start, stop):
             policy[s] = (max(table[s], 0.0) + uniform * uniform_policy[s]) / (total + uniform)
@@ -55,7 +55,7 @@ def match_regrets(table, start, stop, policy, uniform_policy=None):
 
 @jit
 def match_all_regrets(treeplexes, player, table, policy):
-    """`match_regrets` at every infostate of the player. On a `cumulative_policy` this gives the average policy."""
+    """`match_regrets` at every infostate of the player. Applied to `cumulative_policy`, the result is the average policy."""
     for j in range(treeplexes.player_block[player] + 1, treeplexes.player_block[player + 1]):
         match_regrets(table, treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], policy, treeplexes.uniform_policy)
 
@@ -71,7 +71,7 @@ def sequence_form(treeplexes, player, policy, reach):
 
 @jit
 def strategies_of_policy(treeplexes, policy, reach):
-    """The sequence-form strategies of all players, `reach`, from `policy`; both become 1 at empty sequences."""
+    """Computes the sequence-form strategies `reach` of all players from `policy`; sets both to 1 at empty sequences."""
     for player in range(treeplexes.player_block.size - 1):
         start, _ = player_sequences(treeplexes, player)
         policy[start] = reach[start] = 1.0
@@ -80,7 +80,7 @@ def strategies_of_policy(treeplexes, policy, reach):
 
 @jit
 def mean_utility(policy, utility, start, stop):
-    """What the policy earns at one infostate."""
+    """The value of the policy at one infostate, policy . utility."""
     value = 0.0
     for s in range(start, stop):
         value += policy[s] * utility[s]
@@ -91,7 +91,7 @@ def mean_utility(policy, utility, start, stop):
 def counterfactual_values(treeplexes, player, policy, utility):
     """Bottom-up: turns the gradient g in `utility` into counterfactual values g[ja] + V[rho(j, a)].
 
-    The value of the whole strategy is added to the empty sequence.
+    Adds the value of the whole strategy to the empty sequence.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
@@ -100,10 +100,9 @@ def counterfactual_values(treeplexes, player, policy, utility):
 
 @jit
 def best_response(treeplexes, player, utility, policy):
-    """Bottom-up: the player's best pure policy against the gradient in `utility`, the first best action at ties.
+    """Bottom-up: the player's best pure policy against the gradient in `utility`; ties are broken by the first action.
 
-    `utility` is updated as by `counterfactual_values`, for the best response; so its empty sequence gains the best-response
-    value.
+    Updates `utility` like `counterfactual_values`, for the best response; adds the best-response value to the empty sequence.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
@@ -134,9 +133,9 @@ def average_strategies(treeplexes, state, first_iterate, which, weight):
 
 @jit
 def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best_response_values):
-    """Expected utilities of all players under `policy`, and what each would earn by a best response to the others.
+    """Expected utilities of all players under `policy`, and each player's value of a best response to the others.
 
-    Reads `policy` (S,); fills `reach` (S,), `utility` (S,), `response` (S,), the best responses, and the two (n,) results.
+    Reads `policy` (S,); writes `reach` (S,), `utility` (S,), the best responses `response` (S,), and the two (n,) results.
     """
     num_players = values.size
     for player in range(num_players):

@@ -67,7 +67,7 @@ class Scratch(NamedTuple):
 
 
 def allocate_scratch(size: int) -> Scratch:
-    """A `Scratch` for so many sequences."""
+    """Allocates a `Scratch` for this number of sequences."""
     numbers, lists = np.zeros((3, size)), np.zeros((3, size), INDEX)
     return Scratch(numbers[0], numbers[1], lists[0], lists[1], lists[2], numbers[2])
 

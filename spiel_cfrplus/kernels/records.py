@@ -1,8 +1,8 @@
-"""NamedTuple classes of the arrays and parameters that rules ask for.
+"""NamedTuple classes of the arrays and parameters that rules declare.
 
-Kernels are compiled for a class, and compiled code that is kept on disk names it. So a class is an attribute of this module
-whose
-name tells its fields: `records.Memory__regrets__tie_tolerance`. Any process that reads the name gets the class.
+Kernels are compiled for a class, and compiled code on disk refers to the class by name. A class is therefore an attribute of
+this module whose name contains its fields: `records.Memory__regrets__tie_tolerance`. Any process that looks up the name gets
+the class.
 
 >>> record_class("Memory", ("regrets", "tie_tolerance"))
 <class 'spiel_cfrplus.kernels.records.Memory__regrets__tie_tolerance'>
@@ -21,7 +21,7 @@ _KINDS = ("Memory", "Parameters")
 
 @functools.cache
 def record_class(kind: str, fields: tuple[str, ...]) -> Any:
-    """The class of this kind with these fields; the same one for the same fields."""
+    """The class of this kind with these fields; the same arguments give the same class."""
     return collections.namedtuple(SEPARATOR.join((kind, *fields)), fields, module=__name__)
 
 
@@ -36,5 +36,5 @@ def _replaced(record: Any, position: int, value: Any) -> Any:
     return record._replace(**{record._fields[position]: value})
 
 
-# For kernels: a NamedTuple like `record` with another value at `position`. Numba's function cannot be called by Python.
+# For kernels: a NamedTuple like `record` with another value at `position`. Python cannot call Numba's function.
 replaced: Any = _replaced if vars(config)["DISABLE_JIT"] else tuple_setitem

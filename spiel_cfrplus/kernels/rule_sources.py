@@ -226,7 +226,7 @@ def _is_versioned(value: Any) -> bool:
     if not callable(value) or not isinstance(getattr(value, "__name__", None), str):
         return False
     module = "numpy" if isinstance(value, np.ufunc) else getattr(value, "__module__", None) or ""
-    # Instances can have the module of their class and a name of their own, which the module does not contain.
+    # Instances can have the module of their class and another name, which the module does not contain.
     return module.partition(".")[0] in _VERSIONED and getattr(sys.modules.get(module), value.__name__, None) is value
 
 

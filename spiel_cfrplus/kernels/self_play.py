@@ -17,11 +17,11 @@ from spiel_cfrplus.kernels.records import replaced
 
 
 class RuleFunctions(NamedTuple):
-    """A rule as kernels take it: compiled functions, each of which is a type, for which the loop is compiled.
+    """The compiled functions of a rule. Each function has its own Numba type, and the loop is compiled for these types.
 
     Attributes:
       update: updates a player, see `update_player`: `cfr.update_by_local_rule`, or `update_by_treeplex_rule`.
-      rule: what `update` is given: the local rule or the rule of a whole treeplex.
+      rule: the argument `rule` of `update`: a local rule or the rule of a whole treeplex.
       schedule: computes the parameters of a player's update, see `current_parameters`; or None.
     """
 
@@ -46,7 +46,7 @@ class Steps(NamedTuple):
 
 @jit
 def row_of_parameters(parameters, table, step):
-    """A row of float64 (T, K) as the NamedTuple of K numbers that `parameters` is."""
+    """A row of float64 (T, K) as a NamedTuple of K numbers, of the class of `parameters`."""
     for k in range(len(parameters)):
         parameters = replaced(parameters, k, table[step, k])
     return parameters
@@ -67,7 +67,7 @@ def current_parameters(schedule, treeplexes, player, state, memory, parameters, 
 
 @jit
 def record_utility(treeplexes, player, state, cumulative_utility, cumulative_value):
-    """Enters the payoff gradient in `state.values` into the account from which regrets are computed, if there is one."""
+    """Adds the payoff gradient in `state.values` to the sums from which regrets are computed, if they are recorded."""
     if cumulative_utility is not None:
         start, stop = player_sequences(treeplexes, player)
         for s in range(start, stop):
@@ -77,15 +77,15 @@ def record_utility(treeplexes, player, state, cumulative_utility, cumulative_val
 
 @jit
 def update_by_treeplex_rule(treeplexes, player, values, policy, rule, memory, parameters, t, skip_unreached):
-    """The update of a rule for a whole treeplex, which takes the gradient in `values` and writes the next `policy`."""
+    """The update by a rule for a whole treeplex, which reads the gradient in `values` and writes the next `policy`."""
     rule(treeplexes, player, values, policy, memory, parameters, t)
 
 
 @jit
 def update_player(treeplexes, player, state, functions, memory, parameters, skip_unreached):
-    """The player takes in the payoff gradient in `state.values`; `state.policy` becomes the strategy to play next.
+    """Updates a player with the payoff gradient in `state.values`; writes the next strategy into `state.policy`.
 
-    `state.reach` stays what it is until `sequence_form`.
+    `state.reach` does not change until `sequence_form`.
     """
     t = state.iteration[player] + 1
     parameters = current_parameters(functions.schedule, treeplexes, player, state, memory, parameters, t)
@@ -104,18 +104,19 @@ def observe_utility(treeplexes, state, update, rule, schedule, memory, parameter
 def self_play(treeplexes, payoffs, state, update, rule, schedule, memory, parameters, steps, alternating, first_iterate):
     """Iterations of all players against each other (CFR+ paper, section 2), one per row of `steps`.
 
-    With `alternating`, player p's update meets the new strategies of the players before p; without, everybody's old ones.
+    With `alternating`, player p's update uses the new strategies of the players before p; otherwise all updates use the old
+    strategies.
 
     Args:
       treeplexes, payoffs: the game.
       state: `PlayState`, updated in place; `policy` and `reach` hold the current strategies on entry and return.
-      update, rule, schedule: see `RuleFunctions`. They are arguments of their own, as Numba takes 20 microseconds to look at
-        functions in a tuple.
-      memory: what the rule has asked for, updated in place.
+      update, rule, schedule: see `RuleFunctions`. They are separate arguments, because Numba takes 20 microseconds to determine
+        the type of functions in a tuple.
+      memory: the arrays that the rule declares, updated in place.
       parameters: a NamedTuple of the rule's parameters, whose values are not read.
       steps: `Steps`.
       alternating: bool.
-      first_iterate: uint32 (n,), 0 if player p's average takes in the strategy from before each update, 1 if from after it.
+      first_iterate: uint32 (n,), 0 if player p's average contains the strategies before each update, 1 if those after it.
     """
     functions, num_players = RuleFunctions(update, rule, schedule), treeplexes.player_block.size - 1
     for step in range(steps.weights.size):
@@ -144,7 +145,7 @@ def play_against_best_responses(
     Args:
       treeplexes, payoffs: a game of two players.
       state, update, rule, schedule, memory, parameters, steps: see `self_play`.
-      response, response_reach: float64 (S,), scratch, but 1 at empty sequences: best responses, and them in sequence form.
+      response, response_reach: float64 (S,), scratch, 1 at empty sequences: best responses as policies and in sequence form.
     """
     functions = RuleFunctions(update, rule, schedule)
     for step in range(steps.weights.size):

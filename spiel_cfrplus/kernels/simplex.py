@@ -1,7 +1,6 @@
 """Compiled functions of the regret minimizers, over the arrays of `layouts`.
 
-Where simplices stand side by side, `starts` is uint32 (P + 1,), and simplex p is the part `starts[p] : starts[p + 1]` of every
-vector.
+For a product of P simplices, `starts` is uint32 (P + 1,), and simplex p is the part `starts[p] : starts[p + 1]` of vectors.
 """
 
 import numpy as np
@@ -14,7 +13,7 @@ from spiel_cfrplus.kernels.self_play import row_of_parameters
 
 @jit
 def update_simplices(starts, values, policy, rule, memory, parameters, table, t):
-    """Calls a local rule on every simplex, with the parameters in the one row of `table`; `policy` becomes the next."""
+    """Calls a local rule on every simplex, with the parameters in the only row of `table`; overwrites `policy`."""
     parameters = row_of_parameters(parameters, table, 0)
     for p in range(starts.size - 1):
         start, stop = starts[p], starts[p + 1]
@@ -32,8 +31,9 @@ def update_simplices(starts, values, policy, rule, memory, parameters, table, t)
 def project_onto_simplex(point, start, stop, nearest):
     """The distribution nearest to `point` on the sequences `start : stop` (Michelot 1986); `nearest` may be `point` itself.
 
-    It is max(point - threshold, 0) with the threshold at which that sums to 1. Each pass computes the threshold for the actions
-    above the one before, which can only rise. Numbers are taken relative to the largest, lest they swallow the 1.
+    It is max(point - threshold, 0) with the threshold at which this sums to 1. Each pass computes the threshold for the actions
+    above the previous threshold, so thresholds increase. Numbers are relative to the largest, because for large numbers the 1
+    would be lost to rounding.
     """
     largest = point[start]
     for s in range(start, stop):

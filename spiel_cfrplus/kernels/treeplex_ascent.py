@@ -1,20 +1,20 @@
-"""Treeplex rules: updates that take a player's whole treeplex at once, beside CFR.
+"""Treeplex rules: updates on a player's whole treeplex other than CFR.
 
-An update gets the gradient of the player's sequences in `values`, which it may overwrite, and writes the player's next
-behavioral strategy to `policy`. Memory has the arrays of `StepAccount` (n,), and
+An update reads the gradient of the player's sequences in `values`, which it may overwrite, and writes the player's next
+behavioral strategy to `policy`. The memory contains the arrays of `StepAccount` (n,), and
 
 * `divergence_bound`: float64 (n,), the radius of each player's polytope: the largest divergence from the first strategy.
-* `prediction`: float64 (S,), the utility that is expected next, `prediction_weight` times the last one.
+* `prediction`: float64 (S,), the predicted utility, `prediction_weight` times the last one.
 * `total`: float64 (S,), the sum of the utilities (dilated entropy, multiplicative weights).
-* `base`: float64 (S,), what takes every step, and is played if nothing is predicted: a strategy in sequence form (gradient
-  ascent) or a behavioral policy (dilated squared distance).
+* `base`: float64 (S,), the point that every utility updates, which is the strategy without prediction: in sequence form
+  (gradient ascent) or as a behavioral policy (dilated squared distance).
 * `weights`: float64 (J,), of the dilated regularizer; those of roots are not read.
 * `prior`: float64 (S,), logarithms of a behavioral policy, see `entropic_response`.
-* `modulus`: float64 (n,), of strong convexity of the dilated regularizer in the Euclidean norm.
+* `modulus`: float64 (n,), the modulus of strong convexity of the dilated regularizer in the Euclidean norm.
 * `scratch`: float64 (S,).
 * the arrays of `projection.Scratch`, under their names there (gradient ascent).
 
-Errors never count the empty sequence, whose utility no decision changes.
+Errors exclude the empty sequence, whose utility does not depend on decisions.
 """
 
 import math
@@ -33,8 +33,8 @@ from spiel_cfrplus.kernels.step_sizes import advance, euclidean_error, saturate
 def entropic_response(treeplexes, player, weights, prior, utility, policy):
     """Bottom-up: maximizes utility . x - sum over j of weights[j] x[p_j] sum over a of b[a] (log b[a] - prior[ja]).
 
-    Reads `weights` (J,) and `prior` (S,); `utility` (S,) gains at ja the values of the decision points after it, at the empty
-    sequence that of the whole; writes the maximizing `policy` (S,).
+    Reads `weights` (J,) and `prior` (S,). Adds to `utility` (S,) at ja the values of the decision points after it, and at the
+    empty sequence the maximum. Writes the maximizing `policy` (S,).
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop, weight = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], weights[j]
@@ -54,8 +54,8 @@ def entropic_response(treeplexes, player, weights, prior, utility, policy):
 def quadratic_response(treeplexes, player, weights, center, utility, scratch, policy):
     """Bottom-up: maximizes utility . x - sum over j of weights[j] x[p_j] / 2 sum over a of (b[a] - center[ja])^2.
 
-    Reads `weights` (J,) and `center` (S,), a policy; `utility` (S,) changes as in `entropic_response`; writes `scratch` (S,)
-    and the maximizing `policy` (S,).
+    Reads `weights` (J,) and `center` (S,), a policy. Updates `utility` (S,) like `entropic_response`. Writes `scratch` (S,) and
+    the maximizing `policy` (S,).
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop, weight = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1], weights[j]
@@ -97,7 +97,7 @@ def euclidean_error_of_decisions(treeplexes, player, values, memory):
 
 @jit
 def error_range(treeplexes, player, values, memory, policy):
-    """By how much (utility - prediction) . x ranges over the player's strategies x. Overwrites `policy`."""
+    """The range of (utility - prediction) . x over the player's strategies x. Overwrites `policy`."""
     start, _ = player_sequences(treeplexes, player)
     total = 0.0
     for sign in (1.0, -1.0):
@@ -111,7 +111,7 @@ def error_range(treeplexes, player, values, memory, policy):
 
 @jit
 def take_in(treeplexes, player, values, memory, prediction_weight):
-    """Adds the utility to the total, and predicts it."""
+    """Adds the utility to the total and stores the prediction."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
         utility = saturate(values[s])
@@ -130,7 +130,7 @@ def respond_to_total(treeplexes, player, values, policy, memory, step):
 
 @jit
 def step_along_total(treeplexes, player, values, policy, memory, error, step_size, prediction_weight):
-    """Dual averaging: takes in the utility, whose error is given, and responds to the total."""
+    """Dual averaging: adds the utility, with the given error, and responds to the total."""
     take_in(treeplexes, player, values, memory, prediction_weight)
     _, step = advance(memory, player, memory.divergence_bound[player], error, step_size)
     respond_to_total(treeplexes, player, values, policy, memory, step)
@@ -145,14 +145,14 @@ def follow_entropy(treeplexes, player, values, policy, memory, step_size, predic
 
 @jit
 def follow_vertices(treeplexes, player, values, policy, memory, step_size, prediction_weight):
-    """Multiplicative weights on the vertices: the entropic response with all weights 1 and no prior is their mixture."""
+    """Multiplicative weights on the vertices: their mixture is the entropic response with weights 1 and prior 0."""
     error = error_range(treeplexes, player, values, memory, policy) / 2.0
     step_along_total(treeplexes, player, values, policy, memory, error, step_size, prediction_weight)
 
 
 @jit
 def predict(treeplexes, player, values, memory, prediction_weight):
-    """Saturates the utility, and predicts it."""
+    """Saturates the utility and stores the prediction."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
         values[s] = saturate(values[s])
@@ -161,7 +161,7 @@ def predict(treeplexes, player, values, memory, prediction_weight):
 
 @jit
 def step_from_policy(treeplexes, player, direction, step, values, policy, memory):
-    """From the base policy a step along `direction`, to `policy`: argmax step * direction . x - D(x || base)."""
+    """A step from the base policy along `direction`, written to `policy`: argmax step * direction . x - D(x || base)."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
         values[s] = saturate(step * direction[s])
@@ -170,7 +170,7 @@ def step_from_policy(treeplexes, player, direction, step, values, policy, memory
 
 @jit
 def copy_sequences(treeplexes, player, source, target):
-    """The player's part of `source` to `target`."""
+    """Copies the player's part of `source` to `target`."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
         target[s] = source[s]
@@ -178,8 +178,8 @@ def copy_sequences(treeplexes, player, source, target):
 
 @jit
 def follow_distance(treeplexes, player, values, policy, memory, step_size, prediction_weight, t):
-    """Mirror ascent with dilated squared distance: a step from the base policy; played is one more along the prediction."""
-    if t == 1:  # nothing was predicted so far
+    """Mirror ascent with dilated squared distance: a step from the base policy, then another one along the prediction."""
+    if t == 1:  # the first strategy is the base
         copy_sequences(treeplexes, player, policy, memory.base)
     error = euclidean_error_of_decisions(treeplexes, player, values, memory) / math.sqrt(memory.modulus[player])
     last_step, step = advance(memory, player, memory.divergence_bound[player], error, step_size)
@@ -192,7 +192,7 @@ def follow_distance(treeplexes, player, values, policy, memory, step_size, predi
 
 @jit
 def step_from_strategy(treeplexes, player, direction, step, values, memory, nearest):
-    """From the base strategy a step along `direction`, then back to the nearest strategy, which may replace the base."""
+    """A step from the base strategy along `direction` and a projection, written to `nearest`, which may be the base."""
     start, stop = player_sequences(treeplexes, player)
     for s in range(start, stop):
         values[s] = memory.base[s] + saturate(step * direction[s])
@@ -203,9 +203,9 @@ def step_from_strategy(treeplexes, player, direction, step, values, memory, near
 
 @jit
 def follow_gradient(treeplexes, player, values, policy, memory, step_size, prediction_weight, t):
-    """Projected gradient ascent on the polytope: a step from the base; played is one more step along the prediction."""
+    """Projected gradient ascent on the polytope: a step from the base, then another one along the prediction."""
     start, _ = player_sequences(treeplexes, player)
-    if t == 1:  # nothing was predicted so far
+    if t == 1:  # the first strategy is the base
         memory.base[start] = 1.0
         sequence_form(treeplexes, player, policy, memory.base)
     error = euclidean_error_of_decisions(treeplexes, player, values, memory)
@@ -215,7 +215,7 @@ def follow_gradient(treeplexes, player, values, policy, memory, step_size, predi
     copy_sequences(treeplexes, player, memory.base, memory.scratch)
     if prediction_weight != 0.0:
         step_from_strategy(treeplexes, player, memory.prediction, step, values, memory, memory.scratch)
-    match_all_regrets(treeplexes, player, memory.scratch, policy)  # the policy of a strategy; uniform where it does not come
+    match_all_regrets(treeplexes, player, memory.scratch, policy)  # to a policy; uniform at infostates that are not reached
 
 
 @jit
@@ -226,7 +226,7 @@ def treeplex_gradient_ascent(treeplexes, player, values, policy, memory, paramet
 
 @jit
 def tuned_treeplex_gradient_ascent(treeplexes, player, values, policy, memory, parameters, t):
-    """`follow_gradient` with tuned step sizes."""
+    """`follow_gradient` with adaptive step sizes."""
     follow_gradient(treeplexes, player, values, policy, memory, None, parameters.prediction_weight, t)
 
 
@@ -238,7 +238,7 @@ def dilated_entropy(treeplexes, player, values, policy, memory, parameters, t):
 
 @jit
 def tuned_dilated_entropy(treeplexes, player, values, policy, memory, parameters, t):
-    """`follow_entropy` with tuned step sizes."""
+    """`follow_entropy` with adaptive step sizes."""
     follow_entropy(treeplexes, player, values, policy, memory, None, parameters.prediction_weight)
 
 
@@ -250,7 +250,7 @@ def dilated_euclidean(treeplexes, player, values, policy, memory, parameters, t)
 
 @jit
 def tuned_dilated_euclidean(treeplexes, player, values, policy, memory, parameters, t):
-    """`follow_distance` with tuned step sizes."""
+    """`follow_distance` with adaptive step sizes."""
     follow_distance(treeplexes, player, values, policy, memory, None, parameters.prediction_weight, t)
 
 
@@ -262,5 +262,5 @@ def multiplicative_weights(treeplexes, player, values, policy, memory, parameter
 
 @jit
 def tuned_multiplicative_weights(treeplexes, player, values, policy, memory, parameters, t):
-    """`follow_vertices` with tuned step sizes."""
+    """`follow_vertices` with adaptive step sizes."""
     follow_vertices(treeplexes, player, values, policy, memory, None, parameters.prediction_weight)

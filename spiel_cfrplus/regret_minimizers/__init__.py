@@ -1,4 +1,4 @@
-"""Regret minimizers: `next_strategy()` gives a strategy, `observe_utility(utility)` takes the gradient it earned."""
+"""Regret minimizers: `next_strategy()` returns a strategy, `observe_utility(utility)` receives the gradient of its utility."""
 
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.regret_minimizers.cfr import CFR, ComposedCFR

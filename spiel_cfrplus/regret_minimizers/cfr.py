@@ -5,7 +5,7 @@
 >>> from spiel_cfrplus.regret_minimizers import CFR, RegretMatchingPlus
 >>> game = compile_game(pyspiel.load_game("kuhn_poker"))
 >>> players = [CFR(treeplex, RegretMatchingPlus()) for treeplex in game.treeplexes]
->>> for _ in range(100):  # simultaneous self-play; the current strategies, not their average, are what is left at the end
+>>> for _ in range(100):  # simultaneous self-play, without averages
 ...     strategies = [player.next_strategy() for player in players]
 ...     for number, player in enumerate(players):
 ...         player.observe_utility(game.payoff_gradient(number, strategies))
@@ -32,13 +32,13 @@ from spiel_cfrplus.regret_minimizers.simplex import checked_tie_tolerance
 
 
 class CFR:
-    """A regret minimizer on the sequence-form polytope of a treeplex, built from one local rule for every decision point.
+    """A regret minimizer on the sequence-form polytope of a treeplex, with the same local rule at every decision point.
 
     Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2).
 
     Attributes:
       treeplex: the decision problem.
-      rule: what happens at each decision point.
+      rule: the local rule.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class CFR:
         Args:
           treeplex: the decision problem.
           local_rule: regret matching+ by default; a `LocalRule`, or discounts of regret matching.
-          prediction_weight: the weight of the prediction that the last utility comes again, see `SimplexRegretMatching`; by
+          prediction_weight: the weight of the prediction that the last utility is repeated, see `SimplexRegretMatching`; by
             default that of the rule.
-          tie_tolerance: regrets within this are none, float64 (S,), the same for all sequences of a decision point, or one
-            number; see `SequenceFormGame.tie_tolerance`.
+          tie_tolerance: regrets of at most this absolute value are set to zero, float64 (S,), the same for all sequences of a
+            decision point, or one number; see `SequenceFormGame.tie_tolerance`.
 
         Raises:
-          TypeError: it is no local rule, or one without the parameter `prediction_weight`.
+          TypeError: it is not a local rule, or has no parameter `prediction_weight`.
           ValueError: `tie_tolerance` has another shape, or numbers that are negative or not finite; or `prediction_weight` is
             not between 0 and 1.
         """
@@ -77,31 +77,30 @@ class CFR:
         return int(self._state.iteration[0])
 
     def cumulative_regrets(self) -> npt.NDArray[np.float64]:
-        """A copy of the regret tables, float64 (S,); zeros if the rule keeps no array `regrets`."""
+        """A copy of the regret tables, float64 (S,); zeros if the rule has no array `regrets`."""
         return self._memory.regrets.copy() if "regrets" in self.rule.per_action else np.zeros(self.treeplex.num_sequences)
 
     @property
     def tie_tolerance(self) -> npt.NDArray[np.float64]:
-        """A copy of what regrets must exceed to count, float64 (S,)."""
+        """A copy of the tie tolerance, float64 (S,)."""
         return self._tie_tolerance.copy()
 
     def current_policy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
+        """The current strategy as a behavioral policy, float64 (S,), also at decision points that it does not reach."""
         return self._state.policy.copy()
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
+        """The current strategy in sequence form, float64 (S,), the same until the next utility is observed."""
         passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
         return self._state.reach.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
+        """Observes the gradient of the utility in the current strategy, float64 (S,).
 
-        Numbers beyond 1e300 in magnitude count as 1e300.
+        Magnitudes above 1e300 are replaced by 1e300.
 
         Raises:
-          ValueError: wrong shape or numbers that are not finite, or parameters of the rule that make no sense; nothing is
-            changed.
+          ValueError: wrong shape, numbers that are not finite, or invalid parameters of the rule; nothing is changed.
         """
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
@@ -112,14 +111,14 @@ class CFR:
 
 
 class ComposedCFR:
-    """Algorithm 1 as it stands: CFR from any local minimizers, one for each decision point.
+    """Algorithm 1: CFR composed of any local minimizers, one for each decision point.
 
     Its regret is at most the sum over decision points of the positive part of the local regret (Theorem L8.2). `CFR` is the
-    same with one rule of the regret-matching family everywhere, compiled.
+    compiled version, with the same local rule at all decision points.
 
     Attributes:
       treeplex: the decision problem.
-      local_minimizers: R_j for each decision point j, as a tuple; or the one object that stands for all of them.
+      local_minimizers: R_j for each decision point j, as a tuple; or one minimizer on the product of all simplices.
     """
 
     def __init__(
@@ -127,20 +126,20 @@ class ComposedCFR:
         treeplex: Treeplex,
         local_minimizers: Callable[[int], RegretMinimizer] | Sequence[RegretMinimizer] | RegretMinimizer,
     ):
-        """Takes or makes the local minimizers.
+        """Stores or makes the local minimizers.
 
         Args:
           treeplex: the decision problem.
-          local_minimizers: a function that makes a minimizer for a number of actions, such as a class; or one minimizer for
-            each decision point, on the simplex over its actions; or one for all of these simplices side by side, such as
-            `Hedge(treeplex.num_actions)`, which spares thousands of calls. Any object with the two methods will do.
+          local_minimizers: a function, such as a class, that makes a minimizer for a number of actions; or one minimizer for
+            each decision point, on the simplex over its actions; or one on the product of these simplices, such as
+            `Hedge(treeplex.num_actions)`, which needs one call instead of thousands. Any objects with the two methods.
 
         Raises:
           ValueError: not one minimizer for each decision point.
         """
         self.treeplex = treeplex
         self._policy = treeplex.uniform_policy()
-        self._current = False  # whether the policy is what the local minimizers play now
+        self._current = False  # whether the policy is the current one of the local minimizers
         if isinstance(local_minimizers, RegretMinimizer) and not isinstance(local_minimizers, type):
             self.local_minimizers: tuple[RegretMinimizer, ...] | RegretMinimizer = local_minimizers
             self._side_by_side: RegretMinimizer = local_minimizers
@@ -150,7 +149,7 @@ class ComposedCFR:
         self.local_minimizers = tuple(local_minimizers)
         if len(set(map(id, self.local_minimizers))) != treeplex.num_decision_points:
             raise ValueError(
-                f"{treeplex.num_decision_points} decision points need as many minimizers of their own, got "
+                f"{treeplex.num_decision_points} decision points need as many different minimizers, got "
                 f"{len(self.local_minimizers)}: {self.local_minimizers[:3]!r}..."
             )
         self._side_by_side = LocalMinimizers(self.local_minimizers, treeplex)
@@ -160,17 +159,17 @@ class ComposedCFR:
         """The sum of the bounds on the local regrets.
 
         Raises:
-          TypeError: a local minimizer knows none.
+          TypeError: a local minimizer has none.
         """
         return regret_bound(self._side_by_side)
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now, in sequence form, float64 (S,).
+        """The current strategy in sequence form, float64 (S,).
 
         Raises:
           ValueError: a local minimizer's strategy is not a distribution over the actions of its decision point.
         """
-        # Step 1: each R_j gives the strategy b_j of its decision point.
+        # Step 1: each R_j returns the strategy b_j of its decision point.
         local_strategies = np.asarray(self._side_by_side.next_strategy(), np.float64)
         _check_distributions(self.treeplex, local_strategies)
         self._policy[1:] = local_strategies
@@ -179,9 +178,9 @@ class ComposedCFR:
         return self.treeplex.sequence_form(self._policy)
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes the gradient of the utility in the strategy that `next_strategy` gave last, float64 (S,).
+        """Observes the gradient of the utility in the current strategy, float64 (S,).
 
-        Numbers beyond 1e300 in magnitude count as 1e300.
+        Magnitudes above 1e300 are replaced by 1e300.
 
         Raises:
           ValueError: wrong shape or numbers that are not finite; nothing is changed.
@@ -192,12 +191,12 @@ class ComposedCFR:
         checked = saturated(self.treeplex.checked_utility(utility))
         values = self.treeplex.counterfactual_values(self._policy, checked)
         self._current = False
-        # Step 2: each R_j observes those of its decision point.
+        # Step 2: each R_j observes the counterfactual utilities of its decision point.
         self._side_by_side.observe_utility(values[1:])
 
 
 class LocalMinimizers:
-    """One minimizer for each decision point of a treeplex, as one minimizer on the concatenated simplices.
+    """One minimizer for each decision point of a treeplex, combined to one minimizer on the product of the simplices.
 
     Attributes:
       minimizers: a tuple of J minimizers.
@@ -209,14 +208,14 @@ class LocalMinimizers:
 
     @property
     def regret_bound(self) -> float:
-        """The sum of theirs."""
+        """The sum of the bounds."""
         return sum(map(regret_bound, self.minimizers))
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
         """The local strategies, float64 (S - 1,).
 
         Raises:
-          ValueError: one has not a number for each action.
+          ValueError: a strategy does not have one number for each action.
         """
         strategies = np.empty(self._treeplex.num_sequences - 1)
         for point, minimizer in enumerate(self.minimizers):
@@ -229,7 +228,7 @@ class LocalMinimizers:
         return strategies
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Hands each minimizer its part of the utility, float64 (S - 1,)."""
+        """Passes each minimizer its part of the utility, float64 (S - 1,)."""
         for point, minimizer in enumerate(self.minimizers):
             sequences = self._treeplex.sequences(point)
             with self._telling(point):
@@ -237,7 +236,7 @@ class LocalMinimizers:
 
     @contextlib.contextmanager
     def _telling(self, point: int) -> Iterator[None]:
-        """Errors say where they come from."""
+        """Adds the infostate to errors."""
         try:
             yield
         except Exception as error:
@@ -246,7 +245,7 @@ class LocalMinimizers:
 
 
 def _check_distributions(treeplex: Treeplex, strategies: np.ndarray) -> None:
-    """Whether `strategies`, (S - 1,), has a distribution over the actions of each decision point."""
+    """Checks that `strategies`, (S - 1,), contains a distribution over the actions of each decision point."""
     if strategies.shape != (treeplex.num_sequences - 1,):
         raise ValueError(
             f"expected local strategies of {treeplex.num_sequences - 1} actions in all, got shape {strategies.shape}"

@@ -1,4 +1,4 @@
-"""What rules for a decision point and rules for a whole treeplex have in common: compiled functions, parameters, memory."""
+"""The base class of rules for a decision point and rules for a whole treeplex: compiled functions, parameters, memory."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from spiel_cfrplus.kernels.records import SEPARATOR, record_class
 from spiel_cfrplus.kernels.self_play import RuleFunctions
 from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 
-# A number, or a function of iterations (1, 2, ...), int64 (T,), that gives one for each, float64 (T,).
+# A number, or a function of iterations (1, 2, ...), int64 (T,), that returns a number for each, float64 (T,).
 Parameter = float | Callable[[np.ndarray], np.ndarray]
 # Why statements about CFR do not hold for other learners.
 NOT_REGRET_MATCHING = "not all players are CFR with regret matching"
-# What the solver adds to the arrays that a rule asks for.
+# The arrays that the solver adds to those that a rule declares.
 _GIVEN = ("tie_tolerance", "uniform_policy")
 
 
 def compiled_function(function: Callable[..., Any], kind: str, arguments: str) -> Callable[..., Any]:
-    """The function, compiled at its first use; itself if it is compiled already.
+    """Returns the function in compiled form; it is compiled at its first use.
 
     Raises:
-      TypeError: it is no function, or does not take these arguments.
+      TypeError: it is not a function, or does not take these arguments.
     """
     plain = getattr(function, "py_func", function)
     if not inspect.isfunction(plain):
@@ -45,32 +45,30 @@ def compiled_function(function: Callable[..., Any], kind: str, arguments: str) -
 
 @contextlib.contextmanager
 def compile_errors_name(rule: CompiledRule) -> Iterator[None]:
-    """Errors of Numba name the rule that cannot be compiled.
+    """Converts errors of Numba to errors that name the rule.
 
     Raises:
-      TypeError: instead of Numba's own errors.
+      TypeError: the rule cannot be compiled.
     """
     try:
         yield
     except NumbaError as error:
         makes_arrays = "NRT required" in str(error) or "numba/np/arrayobj.py" in str(error)
-        reason = (
-            "it makes an array; a rule keeps its arrays in `memory`, and works in loops" if makes_arrays else _reason(error)
-        )
+        reason = "it allocates an array; a rule must use the arrays in `memory`, and loops" if makes_arrays else _reason(error)
         raise TypeError(f"{rule.name} cannot be compiled: {reason}") from error
 
 
 def _reason(error: NumbaError) -> str:
-    """What Numba says is wrong, without the passes and calls in which it was found."""
+    """The first message of a Numba error, without compiler passes and calls."""
     lines = [line for line in str(error).splitlines() if not line.startswith(("Failed in", "During:"))]
     return "\n".join(lines).strip().partition("\n\n")[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Named:
-    """A compiled function that can be found by its name, as pickle does with plain functions.
+    """The module and name of a compiled function, by which pickle refers to it, as to plain functions.
 
-    Numba would pickle its source, and another process would have a second function of that name, compiled apart.
+    Numba would pickle its source; another process would then compile a second function of this name.
     """
 
     module: str
@@ -78,7 +76,7 @@ class _Named:
 
     @classmethod
     def of(cls, value: Any) -> Any:
-        """The name of a compiled function that its module has under that name; anything else as it is."""
+        """The name of a compiled function, if its module has it under this name; otherwise the value itself."""
         plain = getattr(value, "py_func", None)
         if plain is None:
             return value
@@ -86,14 +84,14 @@ class _Named:
         return named if named.found() is value else value
 
     def value(self) -> Any:
-        """What the module has under the name; None if there is nothing."""
+        """The value of the name in the module; None if it does not exist."""
         value: Any = sys.modules.get(self.module) or importlib.import_module(self.module)
         for part in self.name.split("."):
             value = getattr(value, part, None)
         return value
 
     def found(self) -> Any:
-        """The compiled function, or that of the rule that has taken its name; None if there is none."""
+        """The compiled function, or that of the rule that the decorator has bound to its name; None if it does not exist."""
         value = self.value()
         return value.function if isinstance(value, CompiledRule) else value
 
@@ -104,18 +102,18 @@ def _rebuilt(rule_type: type[CompiledRule], values: list[Any]) -> CompiledRule:
 
 @dataclasses.dataclass(frozen=True)
 class CompiledRule:
-    """What a rule for a decision point and a rule for a whole treeplex have in common.
+    """The base class of rules for a decision point and rules for a whole treeplex.
 
     Attributes:
-      name: as solvers and files name it.
+      name: its name in solvers and files.
       function: the compiled function.
       parameters: names and values, in order.
-      per_action: names of arrays (S,) that the rule keeps.
-      per_infostate: names of arrays (J,) that the rule keeps.
-      per_player: names of arrays (n,) that the rule keeps.
-      schedule: a compiled function `schedule(actions, values, memory, parameters, t)` that gives a tuple of as many numbers as
-        there are parameters, computed once for every update of a player from what happened before; `actions` is the range of
-        the player's sequences, `values` holds their payoff gradient. None if the parameters follow from t alone.
+      per_action: names of the rule's arrays (S,).
+      per_infostate: names of the rule's arrays (J,).
+      per_player: names of the rule's arrays (n,).
+      schedule: a compiled function `schedule(actions, values, memory, parameters, t)` that returns a tuple of all parameters.
+        It is called once before every update of a player; `actions` is the range of the player's sequences, `values` contains
+        their payoff gradient. None if the parameters depend on t only.
       statements: names of statements of `analysis.theory` that are proved for the rule.
     """
 
@@ -130,17 +128,17 @@ class CompiledRule:
 
     # Whether the function reads `memory.tie_tolerance`, or may do so.
     reads_ties = False
-    # Whether policies are those of regret matching on each array (S,) that the rule keeps, so that these follow from a policy.
+    # Whether policies are those of regret matching on each of the rule's arrays (S,), so that a policy determines these.
     matches_regrets = False
 
     @property
     def merges_infostates(self) -> bool:
-        """Whether equal infostates may be merged for a reduced game."""
+        """Whether symmetric infostates may be merged in a reduced game."""
         return False
 
     @property
     def merges_actions(self) -> bool:
-        """Whether equal actions of one infostate may be merged for a reduced game."""
+        """Whether symmetric actions of one infostate may be merged in a reduced game."""
         return False
 
     @property
@@ -150,7 +148,7 @@ class CompiledRule:
 
     @property
     def prediction_weight(self) -> float:
-        """How much the prediction that the last values come again counts; 0 if nothing is predicted."""
+        """The weight of the prediction that the last values are repeated; 0 without prediction."""
         weight = dict(self.parameters).get("prediction_weight", 0.0)
         return 0.0 if callable(weight) else float(weight)
 
@@ -174,11 +172,11 @@ class CompiledRule:
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{name}={getattr(value, '__name__', value)}" for name, value in self.parameters)
-        return f"{type(self).__name__} {self.name}{numbers and f'({numbers})'}"
+        return f"{type(self).__name__} {self.name}({numbers})" if numbers else f"{type(self).__name__} {self.name}"
 
     @property
     def functions(self) -> RuleFunctions:
-        """The rule as the loop takes it."""
+        """The functions that are passed to the loop."""
         raise NotImplementedError
 
     def with_parameters(self, **values: Parameter) -> Self:
@@ -208,7 +206,7 @@ class CompiledRule:
 
         Raises:
           TypeError: a parameter is neither a number nor a function.
-          ValueError: a function does not give a number for each iteration, or one that is not finite.
+          ValueError: a function does not return one finite number for each iteration.
         """
         columns = [self._column(name, value, iterations) for name, value in self.parameters]
         return np.stack(columns or [np.zeros(len(iterations))], axis=1)
@@ -222,9 +220,9 @@ class CompiledRule:
         return column
 
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
-        """In which of the iterations with these parameters infostates whose values are all zero may be passed over, bool (T,).
+        """In which iterations with these parameters infostates with only zero values may be skipped, bool (T,).
 
-        Not in the first one, since the rule has not seen them with these parameters.
+        Not in the first one, because the rule has not updated them with these parameters before.
         """
         return np.zeros(len(table), bool)
 
@@ -233,14 +231,13 @@ class CompiledRule:
 
         Args:
           statement: its name.
-          iteration: the last one; statements about updates are about that one, statements about runs about all up to it.
+          iteration: the last iteration; statements about updates concern this one, statements about runs all up to it.
         """
         return "" if statement in self.statements else NOT_REGRET_MATCHING
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """What the function finds in `parameters`, in order; Numba cannot fill a tuple without elements, so there is always
-        one."""
+        """The fields of `parameters`, in order; there is always one, because Numba cannot fill a tuple without elements."""
         return tuple(name for name, _ in self.parameters) or ("unused",)
 
     def empty_parameters(self) -> Any:
@@ -248,11 +245,11 @@ class CompiledRule:
         return record_class("Parameters", self.parameter_names)(*[0.0] * len(self.parameter_names))
 
     def memory(self, treeplexes: TreeplexArrays, tie_tolerance: np.ndarray | None = None) -> Any:
-        """The arrays that the rule keeps, as they are before the first update, and what it is given.
+        """The argument `memory` before the first update: the rule's arrays and those that the solver adds.
 
         Args:
-          treeplexes: of one or several players.
-          tie_tolerance: float64 (S,) or None, given to the rule.
+          treeplexes: the treeplexes of one or several players.
+          tie_tolerance: float64 (S,) or None, passed to the rule.
         """
         sizes = {name: int(treeplexes.sequence_start[-1]) for name in self.per_action}
         sizes |= {name: len(treeplexes.parent_sequence) for name in self.per_infostate}
@@ -262,12 +259,12 @@ class CompiledRule:
         return record_class("Memory", (*sizes, *_GIVEN))(*kept, tie_tolerance, treeplexes.uniform_policy)
 
     @property
-    def kept(self) -> tuple[str, ...]:
-        """The names of all arrays that the rule keeps."""
+    def array_names(self) -> tuple[str, ...]:
+        """The names of all of the rule's arrays."""
         return (*self.per_action, *self.per_infostate, *self.per_player)
 
     def initial_arrays(self, treeplexes: TreeplexArrays) -> dict[str, np.ndarray]:
-        """Those of the rule's arrays that do not start as zeros."""
+        """The initial values of the rule's arrays that do not start at zero."""
         return {}
 
 
@@ -275,9 +272,9 @@ def start_state(treeplexes: TreeplexArrays, first_policy: np.ndarray | None = No
     """The arrays of self-play before the first iteration.
 
     Args:
-      treeplexes: of one or several players.
+      treeplexes: the treeplexes of one or several players.
       first_policy: behavioral, float64 (S,); uniform by default.
-      account: whether the utilities are summed, from which regrets are computed.
+      account: whether the utilities are summed, to compute regrets.
     """
     size, num_players = int(treeplexes.sequence_start[-1]), len(treeplexes.player_block) - 1
     policy, reach, cumulative_policy, values = (np.zeros(size) for _ in range(4))

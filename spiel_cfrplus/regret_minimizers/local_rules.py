@@ -1,7 +1,7 @@
-"""Local rules: what happens at every decision point when counterfactual values come in, as compiled functions.
+"""Local rules: compiled functions that update memory and policy at a decision point from counterfactual values.
 
-A rule is written with the same means whether it is built in or a user's own. `kernels.regret_matching` says what its function
-is called with. It is compiled into the loop of self-play, so that an iteration costs what an iteration of CFR costs.
+Built-in rules and users' rules use the same interface. `kernels.regret_matching` documents the arguments of the function. It is
+compiled into the loop of self-play, so an iteration takes as long as one of the built-in CFR.
 
 >>> import pyspiel
 >>> from spiel_cfrplus.regret_minimizers import CFR
@@ -32,14 +32,14 @@ from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, Paramet
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LocalRule(CompiledRule):
-    """A rule for one decision point; see `local_rule`, which makes one of a function.
+    """A rule for one decision point; made from a function by `local_rule`.
 
     Attributes:
-      scale_free: the policies do not change if all values at an infostate are multiplied by one positive number. Otherwise, in
-        a reduced game, the rule sees values divided by the number of infostates that were merged into one.
-      weighs_actions: the function respects `memory.uniform_policy`, so that one action may stand for several equal ones.
-        Otherwise equal actions of one infostate are not merged.
-      unchanged_by_zeros: where all values are zero, neither memory nor policy change, as long as the parameters do not.
+      scale_free: the policies do not change if all values at an infostate are multiplied by a positive number. Otherwise, in a
+        reduced game, values are divided by the number of infostates that were merged into one.
+      weighs_actions: the function uses `memory.uniform_policy`, so that an action may represent several symmetric ones.
+        Otherwise symmetric actions of one infostate are not merged.
+      unchanged_by_zeros: if all values are zero and the parameters do not change, neither memory nor policy changes.
     """
 
     scale_free: bool = False
@@ -54,7 +54,7 @@ class LocalRule(CompiledRule):
 
     @property
     def merges_infostates(self) -> bool:
-        """Sums over merged infostates mean something to a schedule only if it expects them."""
+        """Not with a schedule, which would read sums over merged infostates."""
         return self.schedule is None
 
     @property
@@ -63,7 +63,7 @@ class LocalRule(CompiledRule):
 
     @property
     def works_in_parts(self) -> bool:
-        """A schedule and arrays (n,) belong to a player as a whole."""
+        """Not with a schedule or arrays (n,), which depend on all infostates of a player."""
         return self.schedule is None and not self.per_player
 
     def statement_refusal(self, statement: str, iteration: int) -> str:
@@ -124,14 +124,14 @@ def local_rule(
     unchanged_by_zeros: bool = False,
     statements: Sequence[str] = (),
 ) -> LocalRule | Callable[[Callable[..., None]], LocalRule]:
-    """Decorator: the function as a rule for solvers, `CFR` and `SimplexMinimizer`. It is compiled at its first use.
+    """Decorator that makes a rule of a function, for solvers, `CFR` and `SimplexMinimizer`. It is compiled at its first use.
 
     Args:
       function: called at each decision point, see `kernels.regret_matching`. It may call other functions with the decorator
         `numba.njit`, and those of `kernels.regret_matching`.
-      name: that of the function by default.
-      parameters: names and default values; a value may be a function of the iterations, which is called beforehand.
-      per_action, per_infostate, per_player: names of the arrays of zeros that `memory` shall have, float64 (S,), (J,), (n,).
+      name: the name of the rule; by default that of the function.
+      parameters: names and default values; a value may be a function of the iterations, which is called before the loop.
+      per_action, per_infostate, per_player: names of the arrays in `memory`, initially zeros, float64 (S,), (J,), (n,).
       schedule, statements: see `CompiledRule`.
       scale_free, weighs_actions, unchanged_by_zeros: see `LocalRule`.
 
@@ -139,8 +139,8 @@ def local_rule(
       The `LocalRule`.
 
     Raises:
-      TypeError: it is no function, or a function with another number of arguments.
-      ValueError: names that cannot be used.
+      TypeError: it is not a function, or has another number of arguments.
+      ValueError: invalid names.
     """
     if function is None:
         return lambda decorated: local_rule(

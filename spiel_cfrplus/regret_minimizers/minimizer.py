@@ -1,12 +1,12 @@
-"""What a regret minimizer is, and what the ready-made ones have in common.
+"""The protocol of regret minimizers.
 
-A regret minimizer has a decision set and the two calls of the lecture: `next_strategy()` gives a point of the set, and asking
-again before the next utility gives the same one; `observe_utility(utility)` takes the gradient of the utility in it. The regret
-after T iterations is what the best fixed strategy would have earned more than those that were played.
+A regret minimizer has a decision set and the two methods of the lecture: `next_strategy()` returns a point of the set, the same
+one until the next utility is observed; `observe_utility(utility)` receives the gradient of the utility in it. The regret after
+T iterations is the value of the best fixed strategy minus the value of the strategies played.
 
-The built-in ones can be *predictive*: the next strategy is chosen as if the last utility, times `prediction_weight`, would
-come again (a *prediction*, in the words of Farina, Kroer and Sandholm 2021). What is learned is the same. Each computes a bound
-on its regret from the utilities observed: `regret_bound`.
+The built-in minimizers can be *predictive*: the next strategy is chosen with the prediction that the last utility, times
+`prediction_weight`, is repeated (a *prediction* as in Farina, Kroer and Sandholm 2021). The prediction does not change the
+observed utilities. Each computes a bound on its regret from the observed utilities: `regret_bound`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from spiel_cfrplus._utils.validation import checked_number
 
 @runtime_checkable
 class RegretMinimizer(Protocol):
-    """What self-play and CFR ask of a minimizer, on a simplex as on a treeplex. Any class with these two methods will do."""
+    """The protocol that self-play and CFR require of a minimizer, on a simplex or on a treeplex."""
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now."""
+        """The current strategy."""
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes the gradient of the utility in the strategy that was played."""
+        """Observes the gradient of the utility in the current strategy."""
 
 
 class StaticStrategy:
-    """Plays one strategy whatever happens: an opponent to whom others learn a best response."""
+    """Always plays the same strategy: an opponent against whom others learn a best response."""
 
     def __init__(self, strategy: npt.ArrayLike):
-        """Keeps a copy of the strategy."""
+        """Stores a copy of the strategy."""
         self._strategy = np.array(strategy, np.float64)
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
@@ -43,18 +43,18 @@ class StaticStrategy:
         return self._strategy.copy()
 
     def observe_utility(self, utility: np.ndarray) -> None:
-        """Takes no notice."""
+        """Does nothing."""
 
 
 def regret_bound(minimizer: RegretMinimizer) -> float:
-    """What the minimizer says of itself: no utilities like those observed give more regret than its `regret_bound`.
+    """The attribute `regret_bound`: an upper bound on the regret for the observed utilities.
 
     Raises:
-      TypeError: it has no such attribute.
+      TypeError: the minimizer has no such attribute.
     """
     bound = getattr(minimizer, "regret_bound", None)
     if bound is None:
-        raise TypeError(f"{minimizer!r} knows no bound on its regret")
+        raise TypeError(f"{minimizer!r} has no bound on its regret")
     return float(bound)
 
 

@@ -1,10 +1,10 @@
-"""Regret, measured while a minimizer learns.
+"""Measures the regret of a minimizer.
 
 >>> from spiel_cfrplus.regret_minimizers import SimplexRegretMatching
 >>> monitor = RegretMonitor.on_simplex(SimplexRegretMatching(2))
 >>> monitor.next_strategy()
 array([0.5, 0.5])
->>> monitor.observe_utility([1.0, 0.0])  # earned 0.5, where the better action had 1
+>>> monitor.observe_utility([1.0, 0.0])  # value 0.5, the better action has value 1
 >>> monitor.regret
 0.5
 """
@@ -23,18 +23,18 @@ from spiel_cfrplus.regret_minimizers.simplex import SimplexProduct
 
 
 class RegretMonitor:
-    """Passes the two calls on to a minimizer and keeps the account of its external regret.
+    """Forwards the two calls to a minimizer and computes its external regret.
 
-    When all players of a game learn with simultaneous updates, the largest of their average regrets is exactly the largest gain
-    that any player had from a fixed deviation, and so the distance of the empirical distribution of play from a coarse
+    If all players of a game learn with simultaneous updates, the largest of their average regrets is exactly the largest gain
+    of any player from a fixed deviation, and therefore the distance of the empirical distribution of play from a coarse
     correlated equilibrium, for any number of players and any payoffs.
 
     Attributes:
       minimizer: the minimizer.
       iteration: utilities observed.
       cumulative_utility: their sum.
-      cumulative_value: the sum of strategy . utility, float64 (P,), by simplex if the decision set is several side by side,
-        else P = 1.
+      cumulative_value: the sum of strategy . utility, float64 (P,), for each simplex of a product of P simplices; P = 1 for
+        other decision sets.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class RegretMonitor:
         best_value: Callable[[np.ndarray], Any],
         earnings: Callable[[np.ndarray, np.ndarray], Any] = np.dot,
     ):
-        """Starts with nothing observed.
+        """Starts with no observations.
 
         Args:
-          minimizer: the minimizer; it must not have observed anything through other hands if its whole regret is asked for.
+          minimizer: the minimizer; for its total regret, it must not observe utilities outside the monitor.
           best_value: the largest x . utility over all strategies x, for a given utility.
           earnings: strategy . utility.
         """
@@ -65,7 +65,7 @@ class RegretMonitor:
 
     @classmethod
     def on_simplices(cls, minimizer: RegretMinimizer, num_actions: Sequence[int] | np.ndarray) -> Self:
-        """For a minimizer on simplices with so many actions side by side; `regrets` tells them apart."""
+        """For a minimizer on a product of simplices with these numbers of actions; `regrets` has one number for each."""
         simplices = SimplexProduct(num_actions)
         return cls(minimizer, simplices.max, lambda strategy, utility: simplices.sum(strategy * utility))
 
@@ -75,12 +75,12 @@ class RegretMonitor:
         return cls(minimizer, treeplex.best_value)
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
-        """The minimizer's."""
+        """The strategy of the minimizer."""
         self._strategy = np.array(self.minimizer.next_strategy(), np.float64)
         return self._strategy.copy()
 
     def observe_utility(self, utility: npt.ArrayLike) -> None:
-        """Enters the utility into the account and passes it on.
+        """Adds the utility to the sums and forwards it.
 
         Raises:
           ValueError: numbers that are not finite; nothing is changed.
@@ -98,7 +98,7 @@ class RegretMonitor:
 
     @property
     def regrets(self) -> npt.NDArray[np.float64]:
-        """What the best fixed strategy would have earned more, float64 (P,), in the unit of the utilities; 0 at first."""
+        """The best fixed value minus the obtained value, float64 (P,), in the unit of the utilities; initially 0."""
         if self.iteration == 0:
             return np.zeros(1)
         return np.asarray(self._best_value(self.cumulative_utility) - self.cumulative_value)
@@ -110,9 +110,9 @@ class RegretMonitor:
 
     @property
     def regret_bound(self) -> float:
-        """The minimizer's own.
+        """The bound of the minimizer.
 
         Raises:
-          TypeError: it knows none.
+          TypeError: it has none.
         """
         return regret_bound(self.minimizer)

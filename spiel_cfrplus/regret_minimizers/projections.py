@@ -1,6 +1,6 @@
 """Euclidean projections onto the decision sets: the simplex, and the sequence-form polytope of a treeplex.
 
-Both are exact up to rounding: what is solved is a piecewise-linear equation, not a limit that is approached.
+Both are exact up to rounding: they solve a piecewise-linear equation, and do not iterate to a limit.
 
 >>> import numpy as np
 >>> import pyspiel
@@ -8,8 +8,9 @@ Both are exact up to rounding: what is solved is a piecewise-linear equation, no
 >>> project_onto_simplex([0.7, 0.5, -0.3])
 array([0.6, 0.4, 0. ])
 
-The strategy of least norm in Kuhn poker: a bet ends the player's part, but after a pass of probability p there may be a second
-decision, which adds at least p^2 / 2 to the square of the norm. So p^2 + (1 - p)^2 + p^2 / 2 is to be least: p = 2/5.
+The strategy of smallest norm in Kuhn poker: after a bet the player has no other decision, but after a pass of probability p
+there may be a second one, which adds at least p^2 / 2 to the squared norm. The minimum of p^2 + (1 - p)^2 + p^2 / 2 is at
+p = 2/5.
 
 >>> treeplex = compile_game(pyspiel.load_game("kuhn_poker")).treeplexes[0]
 >>> treeplex.infostate_keys[:2]
@@ -30,7 +31,7 @@ from spiel_cfrplus.kernels.layouts import INDEX
 
 
 def project_onto_simplex(point: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The distribution nearest to `point`, float64 (k,): max(point - threshold, 0) with the threshold at which that sums to 1.
+    """The distribution nearest to `point`, float64 (k,): max(point - threshold, 0) with the threshold at which this sums to 1.
 
     Held, Wolfe and Crowder 1974; the threshold is found as by Michelot 1986.
 
@@ -50,14 +51,14 @@ def project_onto_simplex(point: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def project_onto_treeplex(treeplex: Treeplex, point: np.ndarray) -> npt.NDArray[np.float64]:
     """The sequence-form strategy nearest to `point`, float64 (S,).
 
-    Bottom-up, the marginal cost of reach at each decision point as a piecewise-linear function, and from it which sequences are
-    played; then how much (see `projection_kernels`). The idea is that of Gilpin, Pena and Sandholm 2012 for other
-    distances on the polytope. A sequence takes part in every function above it: the time is O(S d log b) with at most d
-    decisions of the player on a path and b actions at a decision point or decision points after a sequence.
+    A bottom-up pass computes the marginal cost of reach at each decision point as a piecewise-linear function, and the support;
+    a top-down pass computes the probabilities (see `projection_kernels`). The idea is that of Gilpin, Pena and Sandholm 2012
+    for other distances on the polytope. A sequence contributes to every function above it: the time is O(S d log b) with at
+    most d decisions of the player on a path and b actions at a decision point or decision points after a sequence.
 
     Args:
       treeplex: the decision problem.
-      point: float64 (S,); the entry of the empty sequence makes no difference.
+      point: float64 (S,); the entry of the empty sequence has no effect.
 
     Raises:
       ValueError: wrong shape, or numbers that are not finite.

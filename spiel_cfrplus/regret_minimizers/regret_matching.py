@@ -1,7 +1,7 @@
-"""The local regret minimizers of CFR, each reduced to what distinguishes it: two factors per iteration.
+"""The regret-matching family of local rules, whose members differ in two factors per iteration.
 
-All of them keep a table of regrets per infostate, play its positive part normalized (uniform if nothing is positive), and after
-iteration t with counterfactual values v and strategy sigma replace the table x by
+All members store a table of regrets per infostate and play its normalized positive part (uniform if it is zero). After
+iteration t with counterfactual values v and strategy sigma they replace the table x by
 
     x <- x + v - sigma . v,   then   x_a <- x_a * (positive factor if x_a > 0 else negative factor).
 
@@ -40,14 +40,14 @@ def checked_discounts(rule: DiscountSchedule, iterations: np.ndarray) -> np.ndar
     factors = np.asarray(rule.discounts(iterations), np.float64)
     if factors.shape != (len(iterations), 2) or not np.all((factors >= 0) & (factors < np.inf)):
         raise ValueError(
-            f"{rule!r} gave no two finite factors of 0 or more for each of {len(iterations)} iterations: {factors!r}"
+            f"{rule!r} did not return two finite, nonnegative factors for each of {len(iterations)} iterations: {factors!r}"
         )
     return factors
 
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatching:
-    """Regret matching (Hart and Mas-Colell 2000; CFR+ paper, Eq. 1 and 4): tables are plain sums of regrets."""
+    """Regret matching (Hart and Mas-Colell 2000; CFR+ paper, Eq. 1 and 4): tables are sums of regrets."""
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         return np.tile([1.0, 1.0], (len(iterations), 1))
@@ -55,7 +55,7 @@ class RegretMatching:
 
 @dataclasses.dataclass(frozen=True)
 class RegretMatchingPlus:
-    """Regret matching+ (Tammelin 2014; CFR+ paper, Eq. 5 and 6): what would be negative after an update is 0."""
+    """Regret matching+ (Tammelin 2014; CFR+ paper, Eq. 5 and 6): negative stored values are set to 0 after an update."""
 
     def discounts(self, iterations: np.ndarray) -> np.ndarray:
         return np.tile([1.0, 0.0], (len(iterations), 1))
@@ -66,7 +66,7 @@ class DiscountedRegretMatching:
     """Regret matching with discounted regrets (Brown and Sandholm 2019, section 4).
 
     After iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones by t^beta / (t^beta + 1). An
-    exponent of infinity stands for the factor 1, of minus infinity for 0, at every t: (inf, -inf) is regret matching+.
+    exponent of infinity means the factor 1, minus infinity the factor 0, at every t: (inf, -inf) is regret matching+.
 
     Attributes:
       alpha, beta: the exponents; 3/2 and 0 are the paper's recommendation, 1 and 1 are linear CFR.
@@ -100,10 +100,10 @@ class DiscountedRegretMatching:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class RegretMatchingRule(LocalRule):
-    """The family as a local rule, with or without prediction.
+    """A member of the family as a local rule, with or without prediction.
 
     Attributes:
-      discounts: what tells the members apart.
+      discounts: the factors of the member.
     """
 
     discounts: DiscountSchedule = RegretMatching()
@@ -132,7 +132,7 @@ class RegretMatchingRule(LocalRule):
         return RegretMatchingRule.of(self.discounts, weight)
 
     def statement_refusal(self, statement: str, iteration: int) -> str:
-        """By the factors: the proofs do not ask where they come from."""
+        """Depends on the factors only, because the proofs do."""
         if self.prediction_weight:
             return "predictive strategies are not matched to the stored values alone"
         if statement == "cfr_plus_bound":
@@ -152,9 +152,9 @@ class RegretMatchingRule(LocalRule):
         return np.column_stack([factors, np.full(len(iterations), self.prediction_weight)])
 
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
-        """Where nothing is predicted, positive regrets are not discounted, and negative ones either not or to zero.
+        """Without prediction, if the factor is 1 for positive regrets and 0 or 1 for negative ones, as in the last iteration.
 
-        That has to have happened to all of them before.
+        Then an update with zero values changes neither regrets nor policy.
         """
         skips = np.zeros(len(table), bool)
         if self.prediction_weight == 0 and len(table) > 1:
@@ -164,20 +164,18 @@ class RegretMatchingRule(LocalRule):
 
 
 def as_local_rule(rule: Any, prediction_weight: float | None = None) -> LocalRule:
-    """What solvers accept as a local rule: a `LocalRule`, or a schedule of discounts for regret matching.
+    """Returns a `LocalRule` itself, or regret matching with a schedule of discounts.
 
     Args:
       rule: the rule.
-      prediction_weight: the parameter of this name; the rule's own for None.
+      prediction_weight: the parameter of this name; by default unchanged.
 
     Raises:
-      TypeError: it is no rule, or has no such parameter.
+      TypeError: it is not a rule, or has no such parameter.
       ValueError: the weight is not between 0 and 1.
     """
     if isinstance(rule, LocalRule):
         return rule if prediction_weight is None else rule.with_prediction_weight(prediction_weight)
     if isinstance(rule, type) or not isinstance(rule, DiscountSchedule):
-        raise TypeError(
-            f"a local rule is a function with the decorator local_rule, or discounts of regret matching, got {rule!r}"
-        )
+        raise TypeError(f"expected a function with the decorator local_rule, or discounts of regret matching, got {rule!r}")
     return RegretMatchingRule.of(rule, 0.0 if prediction_weight is None else prediction_weight)

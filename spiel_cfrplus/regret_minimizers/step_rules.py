@@ -1,8 +1,8 @@
-"""Built-in rules that take steps along utilities: Hedge and gradient ascent, mirror ascent on whole treeplexes.
+"""Built-in rules with step sizes: Hedge and gradient ascent, and mirror ascent on whole treeplexes.
 
-Each can be *predictive*: the next strategy is chosen as if the last utility, times `prediction_weight`, would come again. The
-step size is a number, a function of the iterations, or None for steps tuned to the utilities. `kernels.step_sizes` has the
-formula and the bound on regret that comes with it, which `regret_bounds` computes from a rule's memory.
+Each can be *predictive*: the next strategy is chosen with the prediction that the last utility, times `prediction_weight`, is
+repeated. The step size is a number, a function of the iterations, or None for adaptive steps. `kernels.step_sizes` contains the
+formula and its bound on the regret, which `regret_bounds` computes from a rule's memory.
 
 >>> hedge(step_size=0.5)
 LocalRule hedge(step_size=0.5, prediction_weight=0.0)
@@ -32,7 +32,7 @@ _LARGEST_WEIGHT = 1e150  # squares of such weights still fit a float64
 
 
 def _parameters(step_size: Parameter | None, prediction_weight: Parameter) -> tuple[tuple[str, Parameter], ...]:
-    """The parameters of a rule; with tuned steps the step size is none."""
+    """The parameters of a rule; without `step_size` if steps are adaptive."""
     weight = prediction_weight if callable(prediction_weight) else checked_weight(prediction_weight)
     if step_size is None:
         return (("prediction_weight", weight),)
@@ -44,12 +44,12 @@ def _parameters(step_size: Parameter | None, prediction_weight: Parameter) -> tu
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LocalStepRule(LocalRule):
-    """A local rule that takes steps, and may predict."""
+    """A local rule with step size and prediction."""
 
     reads_ties = False
 
     def skips_unreached(self, table: np.ndarray) -> np.ndarray:
-        """As long as nothing is predicted: a utility of zero is a step of no length."""
+        """Without prediction, because a utility of zero is a step of length zero."""
         names = [name for name, _ in self.parameters]
         return np.asarray(super().skips_unreached(table) & (table[:, names.index("prediction_weight")] == 0))
 
@@ -63,7 +63,7 @@ def _local(
     step_size: Parameter | None,
     prediction_weight: Parameter,
 ) -> LocalRule:
-    """The rule of two functions, with steps that are a parameter and with tuned ones."""
+    """The rule of two functions: one for given steps, which are a parameter, and one for adaptive steps."""
     given, tuned = functions
     return LocalStepRule(
         name=given.__name__,
@@ -80,8 +80,8 @@ def hedge(step_size: Parameter | None = None, prediction_weight: Parameter = 0.0
     """Multiplicative weights (Freund and Schapire 1997): the policy is the softmax of step size times summed utilities.
 
     Args:
-      step_size: positive, in one over the unit of the utilities; by default tuned to them.
-      prediction_weight: of the prediction that the last utility comes again.
+      step_size: positive, in one over the unit of the utilities; by default adaptive.
+      prediction_weight: the weight of the prediction that the last utility is repeated.
     """
     functions = (local_ascent.hedge, local_ascent.tuned_hedge)
     return _local(functions, ("total", "prediction"), step_size, prediction_weight)
@@ -162,7 +162,7 @@ def multiplicative_weights(step_size: Parameter | None = None, prediction_weight
     return _whole(functions, prepare_vertices, ("total", "prior"), step_size, prediction_weight, ("weights",))
 
 
-# What these start with.
+# Initial arrays.
 
 
 def _players(treeplexes: TreeplexArrays) -> range:
@@ -178,7 +178,7 @@ def _best_values(treeplexes: TreeplexArrays, utility: np.ndarray) -> np.ndarray:
 
 
 def prepare_gradient_ascent(treeplexes: TreeplexArrays) -> dict[str, np.ndarray]:
-    """The largest sum of a player's strategy without the empty sequence bounds half the squared diameter of the polytope."""
+    """Initial arrays; the largest sum of a strategy without the empty sequence bounds half the squared diameter."""
     size = int(treeplexes.sequence_start[-1])
     return {"divergence_bound": _best_values(treeplexes, np.ones(size)) - 1, **allocate_scratch(size)._asdict()}
 
@@ -191,7 +191,7 @@ def convex_weights(treeplexes: TreeplexArrays, players: Sequence[int] | None = N
       players: their numbers, 0, 1, ... by default.
 
     Raises:
-      ValueError: so many decisions in a row that the weights, at least 2 ** depth, leave the range of a float64.
+      ValueError: so many decisions in a row that the weights, at least 2 ** depth, exceed the range of a float64.
     """
     weights, after = np.ones(len(treeplexes.parent_sequence)), np.zeros(int(treeplexes.sequence_start[-1]))
     for player in _players(treeplexes):
@@ -206,11 +206,11 @@ def convex_weights(treeplexes: TreeplexArrays, players: Sequence[int] | None = N
 def _prepare_dilated(
     treeplexes: TreeplexArrays, ranges: np.ndarray, weights: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """What the dilated rules start with. The bound on divergence is the largest sum of weight_j x[p_j] range_j.
+    """Initial arrays of the dilated rules. The bound on divergence is the largest sum of weight_j x[p_j] range_j.
 
     Args:
       treeplexes: of one or several players.
-      ranges: float64 (J,), by how much the regularizer of each simplex varies.
+      ranges: float64 (J,), the range of the regularizer of each simplex.
       weights: float64 (J,), see `convex_weights`, which are the default.
     """
     convex = convex_weights(treeplexes)
@@ -226,19 +226,19 @@ def _prepare_dilated(
 
 
 def prepare_dilated_entropy(treeplexes: TreeplexArrays, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Entropy relative to the uniform policy varies by log |A_j|."""
+    """Initial arrays; the range of entropy relative to the uniform policy is log |A_j|."""
     num_actions = np.diff(treeplexes.sequence_start).astype(np.int64)
     prior = np.repeat(-np.log(num_actions), num_actions)
     return {"prior": prior, **_prepare_dilated(treeplexes, np.log(num_actions), weights)}
 
 
 def prepare_dilated_euclidean(treeplexes: TreeplexArrays, weights: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Half the squared distance on a simplex varies by 1."""
+    """Initial arrays; the range of half the squared distance on a simplex is 1."""
     return _prepare_dilated(treeplexes, np.ones(len(treeplexes.parent_sequence)), weights)
 
 
 def prepare_vertices(treeplexes: TreeplexArrays) -> dict[str, np.ndarray]:
-    """The first policy plays all vertices alike, from which the divergence is at most the logarithm of their number."""
+    """Initial arrays; from the uniform distribution over vertices the divergence is at most the logarithm of their number."""
     size = int(treeplexes.sequence_start[-1])
     weights, prior = np.ones(len(treeplexes.parent_sequence)), np.zeros(size)
     values, policy = np.zeros(size), np.ones(size)
@@ -252,10 +252,10 @@ def prepare_vertices(treeplexes: TreeplexArrays) -> dict[str, np.ndarray]:
 
 
 def regret_bounds(memory: Any) -> np.ndarray:
-    """The bound of each account in the memory of a rule of this module, see `kernels.step_sizes`, float64 (P,).
+    """The bounds on the regret from the memory of a rule of this module, see `kernels.step_sizes`, float64 (P,).
 
-    There is one for each player; or one for each infostate, and their sum over the player's infostates bounds the player's
-    regret. It is infinite where a step is too small for a float64, and 0 before the first update.
+    There is one for each player; or one for each infostate, and the sum over a player's infostates bounds the player's regret.
+    A bound is infinite if a step is too small for a float64, and 0 before the first update.
     """
     at_zero = np.where(memory.radius > 0, np.inf, 0.0)
     first = np.divide(memory.radius, memory.last_step, out=at_zero, where=memory.last_step > 0)
@@ -263,27 +263,27 @@ def regret_bounds(memory: Any) -> np.ndarray:
 
 
 class Stepping:
-    """What a minimizer with a rule of this module knows of itself.
+    """The step sizes and the regret bound of a minimizer with a rule of this module.
 
     Attributes:
       rule: the rule.
       iteration: utilities observed.
     """
 
-    rule: Any  # of either kind, as the other base class has it
+    rule: Any  # a local rule or a treeplex rule, depending on the other base class
     iteration: int
     _memory: Any
 
     @property
     def step_sizes(self) -> npt.NDArray[np.float64]:
-        """The current step, float64, one for each simplex or one for the treeplex, in one over the unit of the utilities."""
+        """The current step sizes, one for each simplex or one for the treeplex, in one over the unit of the utilities."""
         if self.iteration:
             return np.array(self._memory.step)
-        # Any step gives the first strategy.
+        # The first strategy does not depend on the step.
         first = dict(zip(dict(self.rule.parameters), *self.rule.parameter_table(np.array([1])), strict=True))
         return np.full(len(self._memory.step), first.get("step_size", 1.0))
 
     @property
     def regret_bound(self) -> float:
-        """No sequence of utilities like the one observed gives more regret than this, in their unit, if steps never grow."""
+        """An upper bound on the regret for the observed utilities, in their unit, if step sizes never increase."""
         return float(regret_bounds(self._memory).sum())

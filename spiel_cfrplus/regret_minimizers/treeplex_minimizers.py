@@ -1,15 +1,15 @@
-"""Regret minimizers that take a player's whole treeplex at once, beside CFR (Lecture 8, introduction).
+"""Regret minimizers on a player's whole treeplex other than CFR (Lecture 8, introduction).
 
 * `TreeplexGradientAscent` is online projected gradient ascent, with the exact projection onto the sequence-form polytope.
-* `DilatedEntropyAscent` and `DilatedEuclideanAscent` are online mirror ascent with regularizers for which a step is one
-  bottom-up pass, because they are *dilated* (Hoda, Gilpin, Pena, Sandholm 2010): for a behavioral policy b of the strategy x,
+* `DilatedEntropyAscent` and `DilatedEuclideanAscent` are online mirror ascent. A step is one bottom-up pass, because the
+  regularizers are *dilated* (Hoda, Gilpin, Pena, Sandholm 2010): for a behavioral policy b of the strategy x,
 
       psi(x) = sum over decision points j of weight_j x[p_j] phi_j(b_j)
 
   with a regularizer phi_j on each simplex. With the weights of `strongly_convex_weights`, psi is 1-strongly convex on the
   polytope in the Euclidean norm.
-* `MultiplicativeWeights` runs on the reduced normal form, whose strategies are the vertices of the polytope. There are
-  exponentially many; the recursion over the treeplex (the kernel trick of Farina, Lee, Luo and Kroer 2022) never lists them.
+* `MultiplicativeWeights` runs on the reduced normal form, whose strategies are the vertices of the polytope. Their number is
+  exponential; the recursion over the treeplex (the kernel trick of Farina, Lee, Luo and Kroer 2022) does not enumerate them.
 
 >>> import math
 >>> import pyspiel
@@ -54,7 +54,7 @@ class TreeplexMinimizer:
     """
 
     def __init__(self, treeplex: Treeplex, rule: TreeplexRule):
-        """Starts from the first policy of the rule.
+        """Starts with the first policy of the rule.
 
         Args:
           treeplex: the decision problem.
@@ -72,22 +72,21 @@ class TreeplexMinimizer:
         return int(self._state.iteration[0])
 
     def current_policy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now, as a behavioral policy, float64 (S,): also what it would do where it never comes."""
+        """The current strategy as a behavioral policy, float64 (S,), also at decision points that it does not reach."""
         return self._state.policy.copy()
 
     def next_strategy(self) -> npt.NDArray[np.float64]:
-        """The strategy to play now, in sequence form, float64 (S,). Asking again without a new utility changes nothing."""
+        """The current strategy in sequence form, float64 (S,), the same until the next utility is observed."""
         passes.sequence_form(self.treeplex.arrays, 0, self._state.policy, self._state.reach)
         return self._state.reach.copy()
 
     def observe_utility(self, utility: npt.ArrayLike) -> None:
-        """Takes the gradient of the utility in the strategy that `next_strategy` gives, float64 (S,).
+        """Observes the gradient of the utility in the current strategy, float64 (S,).
 
-        Numbers beyond 1e300 in magnitude count as 1e300.
+        Magnitudes above 1e300 are replaced by 1e300.
 
         Raises:
-          ValueError: wrong shape or numbers that are not finite, or parameters of the rule that make no sense; nothing is
-            changed.
+          ValueError: wrong shape, numbers that are not finite, or invalid parameters of the rule; nothing is changed.
         """
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
@@ -100,18 +99,17 @@ class TreeplexMinimizer:
 class TreeplexGradientAscent(Stepping, TreeplexMinimizer):
     """Online projected gradient ascent on the sequence-form polytope (Zinkevich 2003).
 
-    The predictive form keeps a base point that takes every step, and plays the base plus one step along the prediction (Rakhlin
+    The predictive form updates a base point with every utility, and plays the base plus a step along the prediction (Rakhlin
     and Sridharan 2013).
 
     Regret after T iterations with a fixed step size: at most M / step_size + step_size G^2 T / 2, where M is the largest number
-    of decision points that one pure strategy can come to (the largest sum of a strategy, hence a bound on half the squared
-    diameter of the polytope), and G bounds the Euclidean norm of utility less prediction. In general that of
-    `kernels.step_sizes`, with radius M and errors in that norm.
-
+    of decision points that one pure strategy can reach (the largest sum of a strategy, hence a bound on half the squared
+    diameter of the polytope), and G bounds the Euclidean norm of utility minus prediction. The general bound is that of
+    `kernels.step_sizes`, with radius M and errors in this norm.
     """
 
     def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, prediction_weight: float = 0.0):
-        """Starts from the uniform behavioral policy.
+        """Starts with the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
@@ -126,11 +124,11 @@ def strongly_convex_weights(treeplex: Treeplex) -> npt.NDArray[np.float64]:
         weight_j = 2 + 2 max over a of the sum of the weights of the decision points after ja
 
     (Farina, Kroer, Sandholm 2019, "Optimistic regret minimization for extensive-form games via dilated distance-generating
-    functions"). As x[ja] - y[ja] = x[p_j] (b - b')[a] + (x[p_j] - y[p_j]) b'[a], the squared difference of two strategies at j
-    is at most 2 x[p_j] |b - b'|^2 + 2 (x[p_j] - y[p_j])^2; and so on from the last decision points upwards.
+    functions"). Because x[ja] - y[ja] = x[p_j] (b - b')[a] + (x[p_j] - y[p_j]) b'[a], the squared difference of two strategies
+    at j is at most 2 x[p_j] |b - b'|^2 + 2 (x[p_j] - y[p_j])^2; the bound follows by induction from the last decision points.
 
     Raises:
-      ValueError: so many decisions in a row that the weights, at least 2 ** depth, leave the range of a float64.
+      ValueError: so many decisions in a row that the weights, at least 2 ** depth, exceed the range of a float64.
     """
     return convex_weights(treeplex.arrays, (treeplex.player,))[1:]
 
@@ -138,7 +136,7 @@ def strongly_convex_weights(treeplex: Treeplex) -> npt.NDArray[np.float64]:
 def _with_weights(
     rule: TreeplexRule, prepare: Callable[..., dict[str, np.ndarray]], treeplex: Treeplex, weights: npt.ArrayLike | None
 ) -> TreeplexRule:
-    """The rule, whose start `prepare` makes, with a regularizer of these weights."""
+    """The rule with these weights of the regularizer, where `prepare` makes its initial arrays."""
     checked = strongly_convex_weights(treeplex) if weights is None else _checked_weights(weights, treeplex)
     return dataclasses.replace(rule, prepare=functools.partial(prepare, weights=_with_root(checked)))
 
@@ -151,22 +149,22 @@ def _checked_weights(weights: npt.ArrayLike, treeplex: Treeplex) -> np.ndarray:
 
 
 def _with_root(weights: np.ndarray) -> np.ndarray:
-    """From weights of decision points (J,) to those of infostates, with the root first, whose weight is not read."""
+    """Adds a weight for the root, which is not read, to the weights of decision points (J,)."""
     return np.concatenate([[1.0], weights])
 
 
 class DilatedEntropyAscent(Stepping, TreeplexMinimizer):
     """Mirror ascent with dilated entropy: phi_j(b) = log |A_j| + sum over a of b[a] log b[a].
 
-    The strategy maximizes step_size * (summed utilities + prediction) . x - psi(x): at each decision point the softmax of what
-    each action leads to, over the weight. With a fixed step size that is the same as stepping from one strategy to the next,
-    argmax step_size * utility . x - D(x || last), because the strategies stay inside the polytope; with tuned step sizes it is
-    the form of which the bound holds (lazy mirror ascent, also called dual averaging).
+    The strategy maximizes step_size * (summed utilities + prediction) . x - psi(x): at each decision point the softmax of the
+    values of the actions divided by the weight. With a fixed step size this is equivalent to steps between strategies, argmax
+    step_size * utility . x - D(x || last), because the strategies are in the interior of the polytope; with adaptive step sizes
+    the bound holds for this form (lazy mirror ascent, also called dual averaging).
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
-    largest value of psi, G bounds the Euclidean norm of utility less prediction, and c, 1 for the default weights, is the
-    smallest ratio of the weights to the default ones. In general that of `kernels.step_sizes`, with radius Omega and errors in
-    that norm over sqrt(c).
+    largest value of psi, G bounds the Euclidean norm of utility minus prediction, and c, 1 for the default weights, is the
+    smallest ratio of the weights to the default ones. The general bound is that of `kernels.step_sizes`, with radius Omega and
+    errors in this norm divided by sqrt(c).
     """
 
     def __init__(
@@ -177,7 +175,7 @@ class DilatedEntropyAscent(Stepping, TreeplexMinimizer):
         prediction_weight: float = 0.0,
         weights: npt.ArrayLike | None = None,
     ):
-        """Starts from the uniform behavioral policy.
+        """Starts with the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
@@ -201,13 +199,13 @@ class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
 
     A base policy takes the step argmax step_size * utility . x - D(x || base), with the divergence D(x || y) = sum over j of
     weight_j x[p_j] |b_j - b'_j|^2 / 2 of the policies b of x and b' of y: at each decision point a projection onto the simplex.
-    Played is the base, or in the optimistic form one more step from it, along the prediction. Where the base does not come, it
-    still has a policy, which is what the same step makes of the policy before; with that the usual bound holds although
-    strategies do reach the boundary.
+    The strategy is the base, or in the predictive form another step from it, along the prediction. The step also updates the
+    policy of the base at decision points that the base does not reach, so the usual bound holds although strategies reach the
+    boundary.
 
     Regret after T iterations with a fixed step size: at most Omega / step_size + step_size G^2 T / (2 c), where Omega is the
-    largest value of the sum over j of weight_j x[p_j], a bound on D; G and c as for `DilatedEntropyAscent`. In general that of
-    `kernels.step_sizes`, with radius Omega and errors in that norm over sqrt(c).
+    largest value of the sum over j of weight_j x[p_j], a bound on D; G and c as for `DilatedEntropyAscent`. The general bound
+    is that of `kernels.step_sizes`, with radius Omega and errors in this norm divided by sqrt(c).
     """
 
     def __init__(
@@ -218,7 +216,7 @@ class DilatedEuclideanAscent(Stepping, TreeplexMinimizer):
         prediction_weight: float = 0.0,
         weights: npt.ArrayLike | None = None,
     ):
-        """Starts from the uniform behavioral policy.
+        """Starts with the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.
@@ -241,8 +239,8 @@ class MultiplicativeWeights(Stepping, TreeplexMinimizer):
     """Multiplicative weights on the reduced normal form: vertex v has weight exp(step_size * v . summed utility).
 
     Regret after T iterations with a fixed step size: at most log(N) / step_size + step_size L^2 T / 8, where N is the number of
-    vertices and L bounds the range over strategies of utility less prediction. In general that of `kernels.step_sizes`, with
-    radius log(N) and error range / 2.
+    vertices and L bounds the range over strategies of utility minus prediction. The general bound is that of
+    `kernels.step_sizes`, with radius log(N) and error range / 2.
 
     Attributes:
       treeplex: the decision problem.
@@ -250,7 +248,7 @@ class MultiplicativeWeights(Stepping, TreeplexMinimizer):
     """
 
     def __init__(self, treeplex: Treeplex, step_size: float | None = None, *, prediction_weight: float = 0.0):
-        """Starts with all vertices alike, which is not the uniform behavioral policy.
+        """Starts with equal weights of all vertices, which is not the uniform behavioral policy.
 
         Args:
           treeplex: the decision problem.

@@ -1,4 +1,4 @@
-"""Rules for a whole treeplex: how a player's next strategy follows from its payoff gradient, as compiled functions."""
+"""Rules for a whole treeplex: compiled functions that compute a player's next strategy from its payoff gradient."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class TreeplexRule(CompiledRule):
 
         function(treeplexes, player, values, policy, memory, parameters, t)
 
-    `values`, float64 (S,), holds the gradient of the player's sequences, and may be overwritten. The function writes the next
-    behavioral policy of the player, where it is not reached too, into `policy`, float64 (S,).
+    `values`, float64 (S,), contains the gradient of the player's sequences, and may be overwritten. The function writes the
+    next behavioral policy of the player, also at infostates that are not reached, into `policy`, float64 (S,).
 
     Attributes:
-      prepare: gives the arrays that do not start as zeros, and "policy", the first policy, if that is not the uniform one.
+      prepare: returns the arrays that do not start at zero, and "policy", the first policy, if that is not the uniform one.
     """
 
     prepare: Callable[[TreeplexArrays], dict[str, np.ndarray]] | None = None

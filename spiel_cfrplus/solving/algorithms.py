@@ -1,6 +1,6 @@
-"""Everything that can be run, by name: a rule, an average, and who they are due to.
+"""The table of algorithms: name, update rule, weights of the average, and source of each.
 
-`ALGORITHMS` is a table. An `Algorithm` of a user's own is one more row, which `solvers.make_solver` takes like a name:
+A user's `Algorithm` is another row, which `solvers.make_solver` takes in place of a name:
 
 >>> import pyspiel
 >>> from spiel_cfrplus import make_solver
@@ -52,14 +52,14 @@ from spiel_cfrplus.solving.symmetry import Reduction
 
 @dataclasses.dataclass(frozen=True)
 class Play:
-    """How an algorithm is played; see the arguments of `solvers.Solver`.
+    """Options of a session; see the arguments of `solvers.Solver`.
 
     Attributes:
       averaging: the weights of the average.
       alternating: the order of updates.
-      reduction: what to iterate on instead of the whole game, or None.
-      exact_ties: whether regrets within rounding of zero are zero.
-      threads: how many.
+      reduction: the reduced game to iterate on, or None.
+      exact_ties: whether regrets within rounding of zero are set to zero.
+      threads: the number of threads.
       records_utilities: whether the session can compute regrets.
     """
 
@@ -73,12 +73,12 @@ class Play:
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """What makes the sessions of an algorithm.
+    """A kind of session on which algorithms run.
 
     Attributes:
       start: makes a session of an algorithm.
-      refused_options: what solvers of it do not take, by name, and why.
-      refusals: the features that none of its sessions has, and why.
+      refused_options: the options that its solvers do not take, by name, with the reasons.
+      refusals: the features that none of its sessions has, with the reasons.
     """
 
     start: Callable[[Algorithm, SequenceFormGame, Play], Session]
@@ -122,14 +122,14 @@ class Algorithm:
     """A row of the table.
 
     Attributes:
-      name: as `make_solver`, the command line and checkpoints have it.
-      rule: what happens in an update; None if `minimizer` iterates.
-      averaging_power: weights t ** power suit it.
+      name: its name in `make_solver`, on the command line and in checkpoints.
+      rule: the update rule; None if `minimizer` iterates.
+      averaging_power: the default weights of the average are t ** power.
       source: the paper.
-      minimizer: makes the same learner for a treeplex as a Python object, which knows a bound on its regret; by default that is
-        made for rules of the regret-matching family only.
-      step_rule: makes the rule with another `step_size` or `prediction_weight`; None for rules that take no steps.
-      engine: what makes its sessions.
+      minimizer: makes the same learner for a treeplex as a Python object, with a bound on its regret; the default makes one
+        for rules of the regret-matching family only.
+      step_rule: makes the rule with another `step_size` or `prediction_weight`; None for rules without step size.
+      engine: the kind of its sessions.
     """
 
     name: str
@@ -156,16 +156,16 @@ class Algorithm:
         return self
 
     def start(self, game: SequenceFormGame, play: Play) -> Session:
-        """A session of the algorithm."""
+        """Makes a session of the algorithm."""
         return self.engine.start(self, game, play)
 
     def refusal(self, feature: Feature) -> str:
-        """Why none of its sessions can do this; empty if some can."""
+        """Why none of its sessions has the feature; empty if some have it."""
         return self.engine.refusals.get(feature, "")
 
     @property
     def parameters(self) -> frozenset[str]:
-        """Which parameters of its rule are options of solvers."""
+        """The parameters of its rule that are options of solvers."""
         if self.step_rule is not None:
             return frozenset(("step_size", "prediction_weight"))
         if self.rule is None:
@@ -174,20 +174,20 @@ class Algorithm:
         return frozenset(names | {"prediction_weight"} if self.rule.matches_regrets else names)
 
     def option_refusal(self, option: str) -> str:
-        """Why its solvers do not take an option, in words; empty if they do."""
+        """Why its solvers do not take an option; empty if they do."""
         reason = self.engine.refused_options.get(option, "")
         if option == "exact_ties" and self.rule is not None and not self.rule.reads_ties:
             reason = reason or "its rule does not depend on which regrets are exactly zero"
         if option in ("prediction_weight", "step_size") and option not in self.parameters:
             return f"{self.name} takes no {option.replace('_', ' ')}"
         if option == "reduce" and self.rule is not None and not self.rule.merges_infostates:
-            reason = reason or "its rule does not say what merged infostates mean to it"
+            reason = reason or "its rule does not declare that infostates may be merged"
         if option == "threads" and self.rule is not None and not self.rule.works_in_parts:
             reason = reason or "the updates of its rule cannot be divided"
-        return reason and f"{self.name} takes no {option.replace('_', ' ')}: {reason}"
+        return f"{self.name} takes no {option.replace('_', ' ')}: {reason}" if reason else ""
 
     def check_options(self, *options: str) -> None:
-        """Does nothing if its solvers take the options.
+        """Checks that its solvers take the options.
 
         Raises:
           TypeError: they do not take one of them.
@@ -197,10 +197,10 @@ class Algorithm:
                 raise TypeError(reason)
 
     def with_rule(self, rule: Any) -> Algorithm:
-        """The same algorithm with another rule; discounts keep the prediction weight.
+        """The same algorithm with another rule; with discounts, the prediction weight is unchanged.
 
         Raises:
-          TypeError: it is no rule, or the algorithm takes none.
+          TypeError: it is not a rule, or the algorithm takes none.
         """
         self.check_options("rule")
         weight = self.rule.prediction_weight if isinstance(rule, DiscountSchedule) else None
@@ -210,8 +210,8 @@ class Algorithm:
         """The same algorithm with other parameters of its rule.
 
         Raises:
-          TypeError: there is no such parameter, or it is not a number.
-          ValueError: a number that makes no sense.
+          TypeError: a parameter does not exist, or is not a number.
+          ValueError: a number is out of range.
         """
         if not parameters:
             return self
@@ -227,10 +227,10 @@ class Algorithm:
         return dataclasses.replace(self, rule=rule.with_parameters(**checked))
 
     def minimizers(self, game: SequenceFormGame) -> list[RegretMinimizer]:
-        """The algorithm as Python objects, one for each player, which know bounds on their regrets.
+        """The algorithm as Python objects, one for each player, with bounds on their regrets.
 
         Raises:
-          TypeError: there are none for its rule.
+          TypeError: its rule has no Python objects.
         """
         if self.minimizer is not None:
             return [self.minimizer(treeplex) for treeplex in game.treeplexes]
@@ -248,15 +248,15 @@ def _regret_matching(rule: RegretMatchingRule, game: SequenceFormGame, treeplex:
 
 
 def cfr_of(local_minimizer: Callable[..., RegretMinimizer], treeplex: Treeplex, **options: Any) -> ComposedCFR:
-    """CFR with one kind of local minimizer at all decision points."""
+    """CFR with the same type of local minimizer at all decision points."""
     return ComposedCFR(treeplex, local_minimizer(treeplex.num_actions, **options))
 
 
 def checked_rule(rule: Any, prediction_weight: float | None = None) -> CompiledRule:
-    """A compiled rule: itself, or regret matching with discounts.
+    """Returns a compiled rule itself, or regret matching with the given discounts.
 
     Raises:
-      TypeError: it is neither.
+      TypeError: `rule` is neither a compiled rule nor discounts.
     """
     return rule if isinstance(rule, CompiledRule) else as_local_rule(rule, prediction_weight)
 
@@ -310,7 +310,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("pdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1.0), 5.0, _XU),
         # With alpha = 2 the prediction has weight 1 / (1 + alpha).
         Algorithm("sapcfr+", _family(RegretMatchingPlus(), 1 / 3), 2.0, _MENG),
-        # The weight of Meng et al., who put it to PCFR+, in the algorithm of Xu et al.; measured in docs/variants.md.
+        # The prediction weight of Meng et al., which they use in PCFR+, in the algorithm of Xu et al.; see docs/variants.md.
         Algorithm("sapdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1 / 3), 5.0, f"{_MENG}; {_XU}"),
         *_rows_that_take_steps(),
         Algorithm("cfr-br", _family(RegretMatching()), 0.0, _JOHANSON, engine=BEST_RESPONSES),
@@ -319,13 +319,14 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def algorithm_of(what: str | Algorithm | Any) -> Algorithm:
-    """The algorithm that a name, "module:name" or a rule stands for.
+    """The algorithm of a name, of "module:name" or of a rule.
 
     Args:
-      what: a name in `ALGORITHMS`; where in a module a rule or an `Algorithm` is found, which is imported; or one of these.
+      what: a name in `ALGORITHMS`; the place "module:name" of a rule or an `Algorithm`, which is imported; a rule; or an
+        `Algorithm`.
 
     Raises:
-      TypeError: none of these.
+      TypeError: `what` is none of these.
       ValueError: an unknown name, or a module or a name in it that does not exist.
     """
     if isinstance(what, str):
@@ -334,18 +335,18 @@ def algorithm_of(what: str | Algorithm | Any) -> Algorithm:
         return what
     if isinstance(what, CompiledRule | DiscountSchedule) and not isinstance(what, type):
         rule = checked_rule(what)
-        return Algorithm(rule.name, rule, averaging_power=0.0, source="a rule of the user")
+        return Algorithm(rule.name, rule, averaging_power=0.0, source="user's rule")
     raise TypeError(
-        f"expected the name of an algorithm, an Algorithm or a rule, got {what!r}; for minimizers of your own see "
+        f"expected the name of an algorithm, an Algorithm or a rule, got {what!r}; for Python minimizers see "
         "Solver.of_minimizers"
     )
 
 
 def named(name: str) -> Algorithm:
-    """A row of the table.
+    """The row of the table with this name.
 
     Raises:
-      ValueError: there is none of this name.
+      ValueError: there is none.
     """
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}; choose one of {', '.join(ALGORITHMS)}, or a rule as 'module:name'")
@@ -353,7 +354,7 @@ def named(name: str) -> Algorithm:
 
 
 def imported(place: str) -> Any:
-    """What a module has under a name, written "module:name".
+    """Imports "module:name".
 
     Raises:
       ValueError: the module cannot be imported, or has no such name.
@@ -363,7 +364,7 @@ def imported(place: str) -> Any:
         raise ValueError(f"{place!r} is not of the form module:name")
     try:
         value: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # a module of the user may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise ValueError(f"cannot import {module_name!r} for {place!r}: {type(error).__name__}: {error}") from error
     for part in name.split("."):
         if not hasattr(value, part):

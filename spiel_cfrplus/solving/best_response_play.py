@@ -1,6 +1,6 @@
 """Learning against best responses: CFR-BR.
 
-Each player of a two-player game learns on its own, against an opponent who best-responds to every strategy of the learner:
+In a two-player game, each player learns separately against an opponent who plays a best response to its current strategy:
 
     for each player p:
         y   <- a best response of the opponent to x_p
@@ -8,7 +8,7 @@ Each player of a two-player game learns on its own, against an opponent who best
         R_p.observe_utility(g)
         x_p <- R_p.next_strategy()
 
-The opponent has no regret, so that the average of x_p is within p's average regret of an equilibrium (Johanson, Bard, Burch,
+The opponent has no regret, so the average of x_p is within p's average regret of an equilibrium (Johanson, Bard, Burch,
 Bowling 2012, "Finding optimal abstract strategies in extensive-form games").
 """
 
@@ -29,7 +29,7 @@ from spiel_cfrplus.solving.session import ALONE, IN_PYTHON, NOT_ABOUT_CFR_BR, ST
 
 
 def check_players(game: SequenceFormGame) -> None:
-    """Does nothing if the setup makes sense in the game.
+    """Checks that CFR-BR is defined for the game.
 
     Raises:
       ValueError: not a two-player constant-sum game.
@@ -44,8 +44,8 @@ class BestResponsePlay(OptionalFeatures):
     Attributes:
       game: the compiled game.
       minimizers: one for each player.
-      averaging: the weights of the averages, which begin with the first strategies whatever the convention.
-      alternating: False; the players do not meet.
+      averaging: the weights of the averages, which start with the first strategies for every convention.
+      alternating: False; the players do not play against each other.
       iteration: iterations done.
       strategies: the current strategies in sequence form.
       cumulative_strategies: their weighted sums.
@@ -61,11 +61,11 @@ class BestResponsePlay(OptionalFeatures):
     }
 
     def __init__(self, game: SequenceFormGame, minimizers: Sequence[RegretMinimizer], averaging: Averaging | None = None):
-        """Asks every minimizer for its first strategy.
+        """Gets the first strategy of every minimizer.
 
         Raises:
-          ValueError: not a two-player constant-sum game, not one minimizer for each player, or a strategy that is none of that
-            player's.
+          ValueError: not a two-player constant-sum game, not one minimizer for each player, or a strategy that is not one of
+            its player.
         """
         check_players(game)
         if len(set(map(id, minimizers))) != 2:
@@ -78,7 +78,7 @@ class BestResponsePlay(OptionalFeatures):
         self.cumulative_strategies = [np.zeros(treeplex.num_sequences) for treeplex in game.treeplexes]
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more; errors and interrupts leave the attributes as `SelfPlay.run` does."""
+        """Does `num_iterations` more; for errors and interrupts see `SelfPlay.run`."""
         for _ in range(checked_count(num_iterations)):
             self._iterate()
 
@@ -93,7 +93,7 @@ class BestResponsePlay(OptionalFeatures):
         vars(self).update(cumulative_strategies=sums, strategies=strategies, iteration=self.iteration + 1)
 
     def _answered(self, player: int) -> list[np.ndarray]:
-        """The player's strategy and a best response of the other one."""
+        """The player's strategy and a best response of the other player."""
         met = list(self.strategies)
         other = self.game.treeplexes[1 - player]
         met[1 - player] = other.sequence_form(other.best_response(self.game.payoff_gradient(1 - player, met)))
@@ -109,9 +109,9 @@ class BestResponsePlay(OptionalFeatures):
         return Tables(policy, np.zeros_like(policy), np.zeros_like(policy))
 
     def current_policy(self) -> npt.NDArray[np.float64]:
-        """The current behavioral policies of both players, float64 (S,); uniform where a player does not come."""
+        """The current behavioral policies of both players, float64 (S,); uniform at infostates that are not reached."""
         return self.game.behavioral_policies(self.strategies)
 
     def average_policy(self) -> npt.NDArray[np.float64]:
-        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform at infostates that were never reached."""
         return self.game.behavioral_policies(self.cumulative_strategies)

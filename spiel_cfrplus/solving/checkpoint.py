@@ -1,14 +1,14 @@
-"""Sessions on disk: saved between iterations, resumed to the same doubles.
+"""Checkpoints: sessions saved to disk between iterations, which resume with the same doubles.
 
-A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It holds the arrays and the options of a
-session, the name of its algorithm and its rule, but not the game, of which it has the string, the number of histories and a
+A checkpoint is an uncompressed `.npz` archive of a few arrays and a JSON text. It contains the arrays and the options of a
+session, the name of its algorithm and its rule. Of the game it contains only the string, the number of histories and a
 fingerprint.
 
 A checkpoint may come from another person. Reading one executes nothing that it contains, imports nothing that it names, and
-allocates no more than the file and its game ask for. A rule that is not of this package is saved as "module:name" and must be
-passed when the checkpoint is loaded. Without `game=` the game is loaded by the saved string. The string must be short and name
-no file; with parameters it is tried first, see `game.trial`. The walk ends at the saved number of histories. Pass `game=`, or
-`max_histories=`, if that number is not to be trusted.
+allocates no more memory than the file and its game require. A rule that is not of this package is saved as "module:name" and
+must be passed when the checkpoint is loaded. Without `game=` the game is loaded from the saved string. The string must be short
+and name no file; a string with parameters is loaded in another process first, see `game.trial`. The walk ends at the saved
+number of histories. Pass `game=` or `max_histories=` if you do not trust this number.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from spiel_cfrplus.solving.curve import NO_ROWS, Curve
 from spiel_cfrplus.solving.session import Feature, Session
 
 FORMAT = 5
-# What `save` writes into the options, by type.
+# The names and types of the options that `save` writes.
 _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("format", "num_histories"), int),
     **dict.fromkeys(("solver", "algorithm", "game", "description", "fingerprint"), str),
@@ -54,16 +54,16 @@ _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("averaging", "rule"), dict),
 }
 _TEXTS = tuple(name for name, kind in _OPTIONS.items() if kind is str)
-_ARRAYS = {"cumulative_policy", "iteration"}  # what every session has
+_ARRAYS = {"cumulative_policy", "iteration"}  # the arrays of every session
 _ROWS = "rows"
-# Iterations are exact as float64 up to here; the fastest game takes decades to get there.
+# Iterations are exact in float64 up to here; the fastest game would need decades for so many.
 _MOST_ITERATIONS = 2**53
-# More players than any game of OpenSpiel has.
+# OpenSpiel has no game with this many players.
 _MOST_PLAYERS = 1000
-# Longer or deeper strings are not given to OpenSpiel, which takes memory and time without bound for them.
+# Longer or more deeply nested strings are not passed to OpenSpiel, which would use unbounded memory and time.
 _LONGEST_GAME_STRING = 4096
 _DEEPEST_GAME_STRING = 8
-# The discounts that are made again from a checkpoint alone.
+# The discounts that a checkpoint describes completely.
 _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
 }
@@ -71,14 +71,14 @@ _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint says about its session; see `load_state` for the arrays.
+    """The content of a checkpoint without the arrays, for which see `load_state`.
 
     Attributes:
       path: the file.
-      solver, algorithm: names that the saver gave.
-      described_rule: what an update does, as `describe_rule` gives it.
-      averaging, alternating, exact_ties, reduced: how the session is played, see `SessionOptions`.
-      game, description: the string of the game, and its description for people.
+      solver, algorithm: names of the solver's class and of the algorithm.
+      described_rule: the rule, as returned by `describe_rule`.
+      averaging, alternating, exact_ties, reduced: see `SessionOptions`.
+      game, description: the string of the game, and its description.
       num_histories, fingerprint: of the game.
       seconds, last_iterate: of the curve.
     """
@@ -101,11 +101,11 @@ class Checkpoint:
     def rule(self, given: CompiledRule | None = None, default: CompiledRule | None = None) -> CompiledRule:
         """The rule of the session, with the parameters of the checkpoint.
 
-        Regret matching with discounts of this package is made from the checkpoint alone; other rules must be given.
+        Regret matching with discounts of this package needs the checkpoint only; other rules must be given.
 
         Args:
-          given: the rule that the caller says it is.
-          default: a rule that it may be.
+          given: the rule that the caller expects.
+          default: a rule to try if none is given.
 
         Raises:
           ValueError: the rule is neither of this package nor given, or another one is given.
@@ -125,17 +125,17 @@ class Checkpoint:
 
 
 def save(session: Session, path: str | os.PathLike[str], *, algorithm: str, solver: str = "", curve: Curve = NO_ROWS) -> None:
-    """Writes a checkpoint; `path` holds either what it held before or the whole new checkpoint, whatever happens.
+    """Writes a checkpoint; after an error, `path` contains either its previous content or the whole new checkpoint.
 
     Args:
-      session: its arrays and options are saved.
+      session: the session whose arrays and options are saved.
       path: the file.
-      algorithm, solver: names to find what makes such a session again.
+      algorithm, solver: names from which `Solver.load` finds the algorithm and the class.
       curve: the rows of its run, see `CheckpointedRun`; none by default.
 
     Raises:
       OSError: the file cannot be written.
-      TypeError: `path` is no path, or see `check_can_save`.
+      TypeError: `path` is not a path, or see `check_can_save`.
     """
     check_can_save(session)
     how = session.options()
@@ -164,7 +164,7 @@ def check_can_save(session: Session) -> None:
     """Refuses sessions that could not be restored.
 
     Raises:
-      TypeError: the session refuses, or has an average of its own or a rule that cannot be described.
+      TypeError: the session refuses, or has a subclass of `Averaging` or a rule that cannot be described.
     """
     if reason := session.refusal(Feature.CHECKPOINT):
         raise TypeError(reason)
@@ -175,10 +175,10 @@ def check_can_save(session: Session) -> None:
 
 
 def describe_rule(rule: CompiledRule) -> dict[str, Any]:
-    """The name and the parameters of a rule: discounts of this package by their name, anything else as "module:name".
+    """The name and the parameters of a rule: discounts of this package by their names, other rules as "module:name".
 
     Raises:
-      TypeError: a parameter is no number, no text and no function.
+      TypeError: a parameter is neither a number nor text nor a function.
     """
     if isinstance(rule, RegretMatchingRule):
         kind = type(rule.discounts)
@@ -202,7 +202,7 @@ def _described(rule: CompiledRule, name: str, value: Any) -> bool | float | str:
         return value
     if callable(value) and hasattr(value, "__qualname__"):
         return _place(value)
-    raise TypeError(f"the {name} of the rule {rule.name} is no number, no text and no function, but {value!r}")
+    raise TypeError(f"the {name} of the rule {rule.name} is neither a number nor text nor a function, but {value!r}")
 
 
 def _in_words(described: Mapping[str, Any]) -> str:
@@ -218,7 +218,7 @@ def _made(described: Mapping[str, Any]) -> RegretMatchingRule:
 
 
 def _with_parameters(rule: CompiledRule | None, described: Mapping[str, Any]) -> CompiledRule | None:
-    """The rule with the numbers that are described; None if it is not the one described."""
+    """The rule with the described numbers; None if the description is of another rule."""
     if rule is None:
         return None
     own = describe_rule(rule)
@@ -239,28 +239,27 @@ def game_of(
 
     Args:
       saved: the checkpoint.
-      game: the game; by default what `pyspiel.load_game` makes of the saved string. Games that have no such string (matrix
-        games, `.efg` texts, unregistered Python games) and games that are read from files must be given.
-      max_histories: refuse games with more histories than this. A game that is loaded by its string may have as many as the
-        saved one in any case.
+      game: the game; by default `pyspiel.load_game` loads the saved string. Games without such a string (matrix games, `.efg`
+        texts, unregistered Python games) and games that are read from files must be given.
+      max_histories: refuse games with more histories than this. A game that is loaded from its string may have at most as many
+        histories as the saved one.
 
     Raises:
-      ValueError: another game than the saved one; or the game cannot be loaded by its string, or is larger than
-        `max_histories`.
+      ValueError: the game differs from the saved one, cannot be loaded from its string, or is larger than `max_histories`.
     """
     if game is None:
         game = _game_by_string(saved, max_histories)
     game = compile_game(game, max_histories=max_histories)
     if game.fingerprint != saved.fingerprint:
         raise ValueError(
-            f"{saved.path} was saved for another game, {shortened(saved.description)}, than {game.description}: their "
-            "infostates or payoffs differ. Pass the game it was saved for as game="
+            f"{saved.path} was saved for a game other than {game.description}: {shortened(saved.description)}, with other "
+            "infostates or payoffs. Pass the game it was saved for as game="
         )
     return game
 
 
 def load_state(saved: Checkpoint, session: Session) -> None:
-    """Gives the arrays of a checkpoint to a session like the one that was saved.
+    """Loads the arrays of a checkpoint into a session like the saved one.
 
     Raises:
       OSError: the file cannot be read.
@@ -270,12 +269,12 @@ def load_state(saved: Checkpoint, session: Session) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> Checkpoint:
-    """What a checkpoint says about its session, if its checksums are right.
+    """Reads a checkpoint without its arrays, and verifies its checksums.
 
     Raises:
       OSError: the file cannot be read.
-      TypeError: `path` is no path.
-      ValueError: it is not a checkpoint, or of another format.
+      TypeError: `path` is not a path.
+      ValueError: it is not a checkpoint, or has another format.
     """
     with _open(path) as archive:
         options = archive.json("options")
@@ -297,7 +296,7 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def read_curve(path: str | os.PathLike[str]) -> Curve:
-    """The rows and seconds in a checkpoint; there are none in one that `Solver.save` wrote.
+    """The rows and seconds in a checkpoint; without `curve`, `Solver.save` writes none.
 
     Raises:
       OSError, ValueError: as for `read`.
@@ -315,7 +314,7 @@ def read_curve(path: str | os.PathLike[str]) -> Curve:
 
 
 def _read_arrays(path: str | os.PathLike[str], expected: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays in a checkpoint, with the dtypes and shapes of those expected and numbers from which iterations can go on.
+    """The arrays in a checkpoint, with the expected dtypes and shapes, and with valid numbers.
 
     Raises:
       OSError, ValueError: as for `read`.
@@ -346,12 +345,12 @@ def _open(path: str | os.PathLike[str]) -> Iterator[Archive]:
 
 
 def damaged(path: str | os.PathLike[str], reason: object) -> ValueError:
-    """The error for a file that `save` would not have written."""
+    """The error for a file that `save` cannot have written."""
     return ValueError(f"{path} is not a checkpoint of spiel_cfrplus, or is damaged ({reason})")
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Raises some exception if the options are not such as `save` writes."""
+    """Raises an exception if `save` cannot have written the options."""
     if options.keys() != _OPTIONS.keys():
         raise DamagedError(f"other options than expected: {sorted(options.keys() ^ _OPTIONS.keys())}")
     for name, kind in _OPTIONS.items():
@@ -367,7 +366,7 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def _check_rule(described: dict[str, Any]) -> None:
-    """Raises some exception if `describe_rule` cannot have given this."""
+    """Raises an exception if `describe_rule` cannot have returned this."""
     kind = described.get("kind")
     if not isinstance(kind, str) or (kind not in _DISCOUNTS and ":" not in kind):
         raise DamagedError(f"rule is {described!r}")
@@ -379,7 +378,7 @@ def _check_rule(described: dict[str, Any]) -> None:
 
 
 def _game_by_string(saved: Checkpoint, max_histories: int | None) -> SequenceFormGame:
-    """The game of the saved string, compiled, unless it is larger than the saved one."""
+    """Compiles the game of the saved string; refuses it if it is larger than the saved one."""
     path, saved_histories = saved.path, saved.num_histories
     game = _load_game(path, saved.game)
     WalkLimits.starting_now(max_histories).check_count(game, saved_histories)
@@ -387,7 +386,7 @@ def _game_by_string(saved: Checkpoint, max_histories: int | None) -> SequenceFor
         return compile_game(game, max_histories=saved_histories)
     except ValueError as error:
         raise ValueError(
-            f"{path} was saved for another game than {game}, or for a part of it: {error}. Pass the game it was saved for as "
+            f"{path} was saved for a game other than {game}, or for a part of it: {error}. Pass the game it was saved for as "
             "game="
         ) from error
 
@@ -409,7 +408,7 @@ def _printable(text: str) -> str:
 
 
 def _problem_with(game_string: str) -> str | None:
-    """Why OpenSpiel is not to load a string that somebody else may have written, in words, or None."""
+    """Why OpenSpiel must not load a string that another person may have written, or None."""
     if len(game_string) > _LONGEST_GAME_STRING:
         return f"has more than {_LONGEST_GAME_STRING} characters"
     depths = np.cumsum([(character == "(") - (character == ")") for character in game_string])
@@ -422,6 +421,6 @@ def _problem_with(game_string: str) -> str | None:
         return "cannot be parsed"
     if files := names_of_files(parameters):
         return f"is read from {', '.join(map(repr, files))}"
-    # With parameters that make no sense OpenSpiel may end the process or take all memory.
+    # With invalid parameters OpenSpiel may end the process or use all memory.
     fault = fault_of(lambda: pyspiel.load_game(game_string)) if len(parameters) > 1 else None
-    return fault and f"fails when it is tried ({fault})"
+    return f"fails to load in another process ({fault})" if fault else None

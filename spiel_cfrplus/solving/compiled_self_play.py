@@ -1,6 +1,6 @@
-"""Self-play in which all iterations happen in compiled code.
+"""Self-play with all iterations in compiled code.
 
-`CompiledSelfPlay` lays out the arrays and makes the schedules for `kernels.self_play`, the loop that receives its rule.
+`CompiledSelfPlay` allocates the arrays and computes the schedules for `kernels.self_play`, the loop that receives its rule.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from spiel_cfrplus.solving.session import (
 from spiel_cfrplus.solving.symmetry import Reduction
 from spiel_cfrplus.solving.threads import Barrier, run_together
 
-# Steps of one call into compiled code: some tenths of a second. Between calls Python may deliver Ctrl-C; a call costs some ten
+# Steps of one call into compiled code: some tenths of a second. Python handles Ctrl-C between calls; a call takes about ten
 # microseconds.
 _WORK_PER_CALL = 200_000_000
 _MOST_ITERATIONS_PER_CALL = 100_000
-# Fewer steps, about two milliseconds of work, are not worth a team of threads, which takes some tenths of one to make.
+# Starting the threads takes some tenths of a millisecond. Less work than this, about two milliseconds, is done by one thread.
 _LEAST_WORK_OF_TEAM = 2_000_000
 
 
-# What depends on what an update does.
+# Features that depend on the update.
 _OF_THE_UPDATE = (Feature.CHECKPOINT, Feature.WARM_START, *STATEMENTS)
-# What a session has that is no attribute of a subclass.
+# The attributes of this class; pickling preserves any others of a subclass.
 _ATTRIBUTES = (
     *("game", "rule", "averaging", "alternating", "exact_ties", "reduction", "threads", "records_utilities", "partition"),
     *("state", "memory", "_played", "_treeplexes", "_payoffs", "_functions", "_parameters"),
@@ -52,11 +52,11 @@ _ATTRIBUTES = (
 
 
 def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
-    """The numbers of the next iterations, in blocks for one call into compiled code each.
+    """The numbers of the next iterations, in one block for each call into compiled code.
 
     Args:
       done: iterations done.
-      num_iterations: how many more.
+      num_iterations: the number of further iterations.
       work: steps of one iteration.
     """
     at_once = max(1, min(_MOST_ITERATIONS_PER_CALL, _WORK_PER_CALL // work))
@@ -65,24 +65,24 @@ def blocks(done: int, num_iterations: int, work: int) -> Iterator[np.ndarray]:
 
 
 def work_of_iteration(played: SequenceFormGame | Reduction) -> int:
-    """Steps of one iteration, roughly; a sequence takes part in several passes."""
+    """The approximate number of steps of one iteration; several passes visit each sequence."""
     return len(played.payoff_arrays.entry_utility) + 10 * played.num_sequences
 
 
 class CompiledSelfPlay(OptionalFeatures):
-    """Self-play of players who all learn by one compiled rule.
+    """Self-play in which all players use the same compiled rule.
 
-    With `exact_ties` stored regrets that an update leaves within `SequenceFormGame.tie_tolerance` are zero, so that exact ties
-    of actions stay ties.
+    With `exact_ties`, an update sets stored regrets within `SequenceFormGame.tie_tolerance` of zero to zero, so that exact ties
+    of actions remain ties.
 
     Attributes:
       game: the compiled game.
-      rule: what happens to a player's memory and policy in an update.
-      averaging, alternating, exact_ties: how it is played.
-      threads: how many play it.
-      reduction: what is iterated on instead of the whole game, or None.
-      partition: how that is divided among threads, or None.
-      state, memory: everything that iterations change, over the sequences of the partition or of the reduction if there is one.
+      rule: the update of a player's memory and policy.
+      averaging, alternating, exact_ties: see `Solver`.
+      threads: the number of threads.
+      reduction: the reduced game that is iterated on, or None.
+      partition: its division among threads, or None.
+      state, memory: all arrays that iterations change, over the sequences of the partition or of the reduction if there is one.
     """
 
     refusals: ClassVar[Mapping[Feature, str]] = {}
@@ -98,7 +98,7 @@ class CompiledSelfPlay(OptionalFeatures):
         threads: int = 1,
         records_utilities: bool = False,
     ):
-        """Lays out the arrays; nothing is played.
+        """Allocates the arrays; does not iterate.
 
         Args:
           game, rule, averaging, alternating, exact_ties, reduction, threads: see above.
@@ -123,7 +123,7 @@ class CompiledSelfPlay(OptionalFeatures):
         self.state = start_state(self._treeplexes, rule.initial_arrays(self._treeplexes).get("policy"), records_utilities)
 
     def _arrays(self) -> tuple[TreeplexArrays, PayoffArrays]:
-        """What kernels iterate on."""
+        """The arrays that kernels iterate on."""
         arrays = self._played if self.partition is None else self.partition
         treeplexes = arrays.treeplex_arrays
         if self.reduction is not None and not getattr(self.rule, "scale_free", False):
@@ -133,7 +133,7 @@ class CompiledSelfPlay(OptionalFeatures):
         return treeplexes, arrays.payoff_arrays
 
     def _tie_tolerance(self) -> np.ndarray | None:
-        """What regrets must exceed to count, over the sequences that kernels iterate on."""
+        """The tie tolerance over the sequences that kernels iterate on, or None."""
         if not self.exact_ties:
             return None
         tolerance = np.zeros(int(self._treeplexes.sequence_start[-1]))
@@ -142,7 +142,7 @@ class CompiledSelfPlay(OptionalFeatures):
 
     @property
     def _infostates(self) -> np.ndarray | slice:
-        """Where the infostates of what is played stand in arrays (J,)."""
+        """The positions in arrays (J,) of the infostates that are iterated on."""
         return slice(None) if self.partition is None else self.partition.infostate_number
 
     @property
@@ -151,7 +151,7 @@ class CompiledSelfPlay(OptionalFeatures):
         return int(self.state.iteration[0])
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
+        """Does `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
             table = self.rule.parameter_table(iterations)
             steps = self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
@@ -169,7 +169,7 @@ class CompiledSelfPlay(OptionalFeatures):
         return self.averaging.first_iterate(self.game.num_players, self.alternating)
 
     def _play_in_parts(self, partition: Partition, steps: self_play.Steps) -> None:
-        """Has threads do what is not too little work, in steps, for that; one thread gets the same doubles."""
+        """Iterates in several threads, or in one if there is little work; the doubles are the same."""
 
         def run_member(member: int, barrier: np.ndarray, num_members: int, steps: self_play.Steps) -> None:
             parallel.self_play_in_parts(
@@ -189,19 +189,19 @@ class CompiledSelfPlay(OptionalFeatures):
             )
 
         work = len(steps.weights) * work_of_iteration(self._played)
-        # Where Numba compiles nothing, there are no atomic operations for a barrier.
+        # Without compilation there are no atomic operations for a barrier.
         if work < _LEAST_WORK_OF_TEAM or vars(numba.config)["DISABLE_JIT"]:
             run_member(0, Barrier(0).values, 1, steps)
         else:
-            run_member(0, Barrier(0).values, 1, self_play.Steps(*(array[:0] for array in steps)))  # compiles
+            run_member(0, Barrier(0).values, 1, self_play.Steps(*(array[:0] for array in steps)))  # compiles the kernel
             run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, steps))
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The arrays from which another session of the same game can go on, whatever threads it has.
+        """The arrays from which another session of the same game, with any number of threads, can continue.
 
-        They may be the session's own, not copies.
+        They may be the session's own arrays, not copies.
         """
-        names = ["policy", "cumulative_policy", "iteration", *self.rule.kept]
+        names = ["policy", "cumulative_policy", "iteration", *self.rule.array_names]
         if self.records_utilities:
             names += ["cumulative_utility", "cumulative_value"]
         return {name: self._read(name) for name in names}
@@ -211,7 +211,7 @@ class CompiledSelfPlay(OptionalFeatures):
         return array
 
     def _read(self, name: str) -> np.ndarray:
-        """An array of the state or the memory as it is without a partition."""
+        """An array of the state or the memory, in the order without partition."""
         values = self._array(name)
         if self.partition is None:
             return values
@@ -221,7 +221,7 @@ class CompiledSelfPlay(OptionalFeatures):
         return np.asarray(values[numbers])
 
     def _write(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Sets arrays of the state and the memory to what `_read` would give."""
+        """Sets arrays of the state and the memory, given in the order of `_read`."""
         for name, values in saved.items():
             if self.partition is None:
                 self._array(name)[:] = values
@@ -233,10 +233,10 @@ class CompiledSelfPlay(OptionalFeatures):
                 self._array(name)[self.partition.number] = values
 
     def load_state_dict(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `state_dict` gave in another session of the same game and rule.
+        """Copies the `state_dict` of another session with the same game and rule.
 
         Raises:
-          ValueError: other arrays than `state_dict` gives, or of other shapes.
+          ValueError: the names or shapes of the arrays differ from those of `state_dict`.
         """
         mine = self.state_dict()
         if saved.keys() != mine.keys():
@@ -248,14 +248,14 @@ class CompiledSelfPlay(OptionalFeatures):
         passes.strategies_of_policy(self._treeplexes, self.state.policy, self.state.reach)
 
     def on_the_whole_game(self) -> CompiledSelfPlay:
-        """The same session without iterations and without reduction."""
+        """The same session at iteration 0 and without reduction."""
         how = (self.rule, self.averaging, self.alternating, self.exact_ties)
         return type(self)(self.game, *how, threads=self.threads, records_utilities=self.records_utilities)
 
     def refusal(self, feature: Feature) -> str:
-        """See `Session.refusal`. A user's subclass may have an update of its own, of which nothing is known."""
+        """See `Session.refusal`. A user's subclass may have another update, which is unknown."""
         if feature in _OF_THE_UPDATE and type(self) not in (CompiledSelfPlay, CompiledBestResponsePlay):
-            return f"a {type(self).__name__} may have an update of its own"
+            return f"{type(self).__name__} may override the update"
         if reason := self.refusals.get(feature, ""):
             return reason
         if feature in STATEMENTS:
@@ -270,9 +270,9 @@ class CompiledSelfPlay(OptionalFeatures):
 
     def _warm_start_refusal(self) -> str:
         if not self.rule.matches_regrets:
-            return f"the memory that leads to a policy is known for regret matching only, not for {self.rule.name}"
+            return f"the memory for a given policy is known for regret matching only, not for {self.rule.name}"
         if self.records_utilities:
-            return "what the players would have earned does not follow from a policy"
+            return "a policy does not determine the sums of utilities"
         return ""
 
     def tables(self) -> Tables:
@@ -309,14 +309,14 @@ class CompiledSelfPlay(OptionalFeatures):
         return regrets.copy() if self.reduction is None else self.reduction.regrets(regrets)
 
     def tie_tolerance(self) -> npt.NDArray[np.float64]:
-        """What regrets must exceed to count, float64 (S,), in game units."""
+        """The tie tolerance, float64 (S,), in game units."""
         if not self.exact_ties:
             return np.zeros(self.game.num_sequences)
         tie_tolerance = self._read("tie_tolerance")
         return tie_tolerance.copy() if self.reduction is None else self.reduction.regrets(tie_tolerance)
 
     def average_policy(self) -> npt.NDArray[np.float64]:
-        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform at infostates that were never reached."""
         policy, sums = np.ones(self.game.num_sequences), self._read("cumulative_policy")
         if self.reduction is not None:
             sums = self.reduction.sequence_form(sums)
@@ -325,10 +325,10 @@ class CompiledSelfPlay(OptionalFeatures):
         return policy
 
     def regrets(self) -> npt.NDArray[np.float64]:
-        """Every player's external regret, float64 (n,), in game units; with `records_utilities`.
+        """The external regret of each player, float64 (n,), in game units; requires `records_utilities`.
 
         Raises:
-          ValueError: without.
+          ValueError: the utilities were not recorded.
         """
         if self.state.cumulative_utility is None or self.state.cumulative_value is None:
             raise ValueError(self.refusal(Feature.REGRETS))
@@ -340,7 +340,7 @@ class CompiledSelfPlay(OptionalFeatures):
         """See `SelfPlay.cce_gap`.
 
         Raises:
-          ValueError: no iterations yet, or alternating updates, or the utilities were not recorded.
+          ValueError: no iterations yet, alternating updates, or the utilities were not recorded.
         """
         if reason := self.refusal(Feature.CCE):
             raise ValueError(reason)
@@ -348,12 +348,12 @@ class CompiledSelfPlay(OptionalFeatures):
 
 
 class CompiledBestResponsePlay(CompiledSelfPlay):
-    """Both players learn against best responses to their own strategies: CFR-BR, see `best_response_play`."""
+    """CFR-BR: both players learn against best responses to their own strategies, see `best_response_play`."""
 
     refusals: ClassVar[Mapping[Feature, str]] = {
         **dict.fromkeys((Feature.REGRETS, Feature.CCE, Feature.REDUCTION, Feature.THREADS), ALONE),
         **dict.fromkeys((Feature.THEORY, *STATEMENTS), NOT_ABOUT_CFR_BR),
-        Feature.WARM_START: "how large the regrets must be is known for self-play only",
+        Feature.WARM_START: "the size of the regrets is known for self-play only",
     }
 
     def _play(self, steps: self_play.Steps) -> None:
@@ -374,7 +374,7 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
 def _resume(
     kind: type[CompiledSelfPlay], options: tuple[Any, ...], saved: Mapping[str, np.ndarray], own: dict[str, Any]
 ) -> CompiledSelfPlay:
-    """A session of the same class; a subclass may have a constructor and attributes of its own."""
+    """Makes a session of the same class; a subclass may have another constructor and more attributes."""
     session = kind.__new__(kind)
     CompiledSelfPlay.__init__(session, *options)
     session.load_state_dict(saved)

@@ -20,8 +20,8 @@ class Row:
       nash_conv: NashConv of the average policy, or of the current policy if requested, in game units.
       exploitability: nash_conv / 2 in two-player constant-sum games, else None.
       value: player 0's expected utility under that policy, in game units.
-      cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, where the
-        session knows it, see `session.Feature.CCE`; else None.
+      cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, if the
+        session has `session.Feature.CCE`, otherwise None.
     """
 
     iteration: int

@@ -1,4 +1,4 @@
-"""The canonical learning setup: every player runs a regret minimizer against the others' strategies.
+"""Self-play: every player runs a regret minimizer against the others' strategies.
 
 One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
 
@@ -7,8 +7,8 @@ One iteration with alternating updates, player 0 first (CFR+ paper, section 2):
         R_p.observe_utility(g)
         x_p  <- R_p.next_strategy()
 
-With simultaneous updates all players observe before any of them moves on. `SelfPlay` is this loop for any minimizers;
-`compiled_self_play` has it in compiled code.
+With simultaneous updates all players observe before any of them computes its next strategy. `SelfPlay` is this loop for any
+minimizers; `compiled_self_play` is the compiled version.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from spiel_cfrplus.solving.session import (
 
 
 def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimizer) -> np.ndarray:
-    """The player's next strategy: a copy, as what a minimizer returns may be an array that it goes on with.
+    """The player's next strategy: a copy, because a minimizer may return an array that it continues to use.
 
     Raises:
-      ValueError: it is no sequence-form strategy of the player's.
+      ValueError: it is not a sequence-form strategy of the player.
     """
     strategy = np.array(minimizer.next_strategy(), np.float64)
     if problem := game.treeplexes[player].problem_with(strategy):
@@ -48,14 +48,14 @@ def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimize
 
 
 class SelfPlay(OptionalFeatures):
-    """The setup for any minimizers, written out; iterations run in Python.
+    """Self-play of any minimizers; iterations run in Python.
 
-    Lemma 2 and Theorems 5 and 6 hold if every minimizer is a `CFR`; a subclass may have an update of its own.
+    Lemma 2 and Theorems 5 and 6 hold if every minimizer is a `CFR` but not a subclass, which may have another update.
 
     Attributes:
       game: the compiled game.
       minimizers: one for each player, each on the sequence-form polytope of the player's treeplex.
-      averaging, alternating: how it is played.
+      averaging, alternating: see `Solver`.
       iteration: iterations done.
       strategies: the current strategies in sequence form.
       cumulative_strategies: their weighted sums.
@@ -78,17 +78,17 @@ class SelfPlay(OptionalFeatures):
         averaging: Averaging | None = None,
         alternating: bool = True,
     ):
-        """Asks every minimizer for its first strategy.
+        """Gets the first strategy of every minimizer.
 
         Args:
           game: the compiled game.
           minimizers: any objects with `next_strategy()` and `observe_utility(utility)`.
-          averaging: uniform by the paper's convention by default.
-          alternating: players move on in turn, player 0 first; otherwise all at once.
+          averaging: by default the paper's convention with uniform weights.
+          alternating: players update in turn, player 0 first; otherwise all at once.
 
         Raises:
           TypeError: the game is not compiled.
-          ValueError: not one minimizer for each player, or a first strategy that is none of that player's.
+          ValueError: not one minimizer for each player, or a first strategy that is not one of its player.
         """
         if not isinstance(game, SequenceFormGame):
             raise TypeError(f"expected a compiled game, got {game!r}; see compile_game")
@@ -105,14 +105,14 @@ class SelfPlay(OptionalFeatures):
         self.cumulative_value = np.zeros(game.num_players)
 
     def run(self, num_iterations: int) -> None:
-        """Plays `num_iterations` more.
+        """Does `num_iterations` more.
 
-        An interrupt, or an error of a minimizer, leaves the session's attributes as they were after the last whole iteration.
-        What the minimizers themselves have observed of the broken iteration cannot be taken back.
+        After an interrupt or an error of a minimizer, the attributes of the session are those after the last complete
+        iteration. Observations of the minimizers in the incomplete iteration are not undone.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
-          ValueError: a minimizer gives a strategy that is none of its player's.
+          ValueError: a minimizer returns a strategy that is not one of its player.
         """
         for _ in range(checked_count(num_iterations)):
             self._iterate()
@@ -130,7 +130,7 @@ class SelfPlay(OptionalFeatures):
                 strategies[player] = next_strategy(self.game, player, minimizer)
         if not self.alternating:
             strategies = self._next_strategies()
-        # In one step, so that errors and interrupts find all of an iteration or nothing of it.
+        # One assignment, so that after an error or interrupt either all of the iteration is stored or nothing.
         vars(self).update(
             cumulative_strategies=self._averaged(weight, self.strategies, strategies),
             cumulative_utilities=utilities,
@@ -143,13 +143,13 @@ class SelfPlay(OptionalFeatures):
         return [next_strategy(self.game, player, minimizer) for player, minimizer in enumerate(self.minimizers)]
 
     def _averaged(self, weight: float, before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The sums of strategies with those of an iteration, before or after the update; see `Averaging.first_iterate`."""
+        """Adds the strategies of an iteration, before or after the update, to the sums; see `Averaging.first_iterate`."""
         first_iterate = self.averaging.first_iterate(self.game.num_players, self.alternating)
         averaged = [(before, after)[which][player] for player, which in enumerate(first_iterate)]
         return [total + weight * strategy for total, strategy in zip(self.cumulative_strategies, averaged, strict=True)]
 
     def regrets(self) -> npt.NDArray[np.float64]:
-        """Every player's external regret, float64 (n,), in game units: what the best fixed strategy would have earned more."""
+        """The external regret of each player, float64 (n,), in game units: the best fixed value minus the obtained value."""
         pairs = zip(self.game.treeplexes, self.cumulative_utilities, strict=True)
         return np.array([treeplex.best_value(utility) for treeplex, utility in pairs]) - self.cumulative_value
 
@@ -162,13 +162,13 @@ class SelfPlay(OptionalFeatures):
         return self.refusals.get(feature, "")
 
     def _statement_refusal(self, feature: Feature, minimizer: RegretMinimizer) -> str:
-        """Only of `CFR` itself the update is known."""
+        """The statements apply to the update of `CFR` itself, not to that of a subclass."""
         if type(minimizer) is not CFR:
             return NOT_REGRET_MATCHING
         return minimizer.rule.statement_refusal(feature.value, self.iteration)
 
     def tables(self) -> Tables:
-        """See `Session.tables`; the policies and regrets of minimizers that are CFR are their own."""
+        """See `Session.tables`; the policies and regrets of a `CFR` are those that it stores."""
         policy = self.current_policy()
         tables = Tables(policy, np.zeros_like(policy), np.zeros_like(policy))
         for minimizer, own in zip(self.minimizers, self.game.player_slices, strict=True):
@@ -179,11 +179,11 @@ class SelfPlay(OptionalFeatures):
         return tables
 
     def cce_gap(self) -> float:
-        """How far the empirical distribution of play is from a coarse correlated equilibrium, in game units.
+        """The distance of the empirical distribution of play from a coarse correlated equilibrium, in game units.
 
-        The distribution draws one of the iterations and plays its strategies; the gap is the largest gain of any player from
-        committing to a fixed strategy before, 0 if all would lose. It is the largest average regret, for any number of players
-        and any payoffs.
+        The distribution draws one of the iterations uniformly and plays its strategies. The gap is the largest gain of any
+        player from committing to a fixed strategy before the draw, or 0 if no player gains. It is the largest average regret,
+        for any number of players and any payoffs.
 
         Raises:
           ValueError: no iterations yet, or alternating updates, in which utilities are not those of strategies played together.
@@ -193,9 +193,9 @@ class SelfPlay(OptionalFeatures):
         return max(0.0, float(self.regrets().max()) / self.iteration)
 
     def current_policy(self) -> npt.NDArray[np.float64]:
-        """The current behavioral policies of all players, float64 (S,); uniform where a player does not come."""
+        """The current behavioral policies of all players, float64 (S,); uniform at infostates that are not reached."""
         return self.game.behavioral_policies(self.strategies)
 
     def average_policy(self) -> npt.NDArray[np.float64]:
-        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform at infostates that were never reached."""
         return self.game.behavioral_policies(self.cumulative_strategies)

@@ -1,7 +1,7 @@
-"""Sessions: what iterates on a game, and what each can do.
+"""Sessions: objects that iterate on a game, and their features.
 
-A session is asked what it can do (`refusal`), never what it is. Theory, convergence rows, checkpoints, warm starts, solvers and
-the command line work with any object that has these methods.
+Callers test the features of a session (`refusal`), never its type. Theory, convergence rows, checkpoints, warm starts, solvers
+and the command line work with any object that has these methods.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import CFRPlusSolver
@@ -9,7 +9,7 @@ the command line work with any object that has these methods.
 >>> session.refusal(Feature.CHECKPOINT)
 ''
 >>> session.refusal(Feature.CCE)
-'it keeps no account of what the players earned'
+'it does not sum the utilities of the players'
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class Feature(enum.Enum):
-    """What not every session can do. The statements of `analysis.theory` have the values that are their names."""
+    """Features that only some sessions have. The values of the statements of `analysis.theory` are their names."""
 
     CHECKPOINT = "checkpoint"  # `options`, `state_dict` and `load_state_dict`
-    WARM_START = "warm start"  # `on_the_whole_game`, and a state that follows from a policy
-    REGRETS = "regrets"  # `regrets`, each player's
+    WARM_START = "warm start"  # `on_the_whole_game`, and a state that a policy determines
+    REGRETS = "regrets"  # `regrets`
     CCE = "cce"  # `cce_gap`
-    EXACT_TIES = "exact ties"  # a choice of how rounding errors near zero are treated
+    EXACT_TIES = "exact ties"  # the option to set regrets within rounding of zero to zero
     REDUCTION = "reduction"  # iterations on a game without its symmetries and forced moves
     THREADS = "threads"  # several threads
-    THEORY = "theory"  # statements about players who meet
+    THEORY = "theory"  # statements about players who play against each other
     LEMMA_2 = "lemma_2"
     THEOREM_5 = "theorem_5"
     THEOREM_6 = "theorem_6"
@@ -47,12 +47,12 @@ class Feature(enum.Enum):
 
 
 class Tables(NamedTuple):
-    """What the updates of a session are judged by, float64 (S,) each.
+    """The arrays from which statements about updates are measured, float64 (S,) each.
 
     Attributes:
-      policy: the current behavioral policies, as the players would play also where they never come.
-      cumulative_regrets: the regret tables, in game units; zeros for players who have none.
-      tie_tolerance: what regrets must exceed to count, in game units.
+      policy: the current behavioral policies, also at infostates that the players do not reach.
+      cumulative_regrets: the regret tables, in game units; zeros for players without one.
+      tie_tolerance: regrets of at most this absolute value are set to zero, in game units.
     """
 
     policy: npt.NDArray[np.float64]
@@ -61,10 +61,10 @@ class Tables(NamedTuple):
 
 
 class SessionOptions(NamedTuple):
-    """How a session is played: what another one needs to go on from its `state_dict`.
+    """The options of a session, which another one needs to continue from its `state_dict`.
 
     Attributes:
-      rule: what an update does.
+      rule: the update rule.
       averaging, alternating, exact_ties: as for `solvers.Solver`.
       reduced: whether iterations are on a reduction of the game.
     """
@@ -77,14 +77,14 @@ class SessionOptions(NamedTuple):
 
 
 class Session(Protocol):
-    """Players who learn in a game.
+    """The protocol of sessions.
 
     Attributes:
       game: the compiled game.
       averaging: the weights of the averages.
       alternating: whether players update in turn.
-      reduction: what is iterated on instead of the whole game, or None.
-      partition: how that is divided among threads, or None.
+      reduction: the reduced game that is iterated on, or None.
+      partition: its division among threads, or None.
     """
 
     game: SequenceFormGame
@@ -108,38 +108,38 @@ class Session(Protocol):
         """The current behavioral policies of all players, float64 (S,)."""
 
     def average_policy(self) -> npt.NDArray[np.float64]:
-        """The behavioral policies of the averaged strategies, float64 (S,); uniform where a player has never come."""
+        """The behavioral policies of the averaged strategies, float64 (S,); uniform at infostates that were never reached."""
 
     def tables(self) -> Tables:
-        """What the updates are judged by."""
+        """The arrays from which statements about updates are measured."""
 
     def refusal(self, feature: Feature) -> str:
-        """Why the session, as it stands, cannot do this, or a statement does not hold for it; empty if there is no reason."""
+        """Why the session, in its present state, lacks the feature, or a statement does not apply to it; empty otherwise."""
 
     def options(self) -> SessionOptions:
-        """How it is played; see `Feature.CHECKPOINT`."""
+        """The options; see `Feature.CHECKPOINT`."""
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """The arrays from which another session of the same game can go on; see `Feature.CHECKPOINT`."""
+        """The arrays from which another session of the same game can continue; see `Feature.CHECKPOINT`."""
 
     def load_state_dict(self, saved: Mapping[str, np.ndarray]) -> None:
-        """Takes over what `state_dict` gave in another session; see `Feature.CHECKPOINT`."""
+        """Copies the `state_dict` of another session; see `Feature.CHECKPOINT`."""
 
     def on_the_whole_game(self) -> Session:
-        """The same session without iterations and without reduction; see `Feature.WARM_START`."""
+        """The same session at iteration 0 and without reduction; see `Feature.WARM_START`."""
 
     def regrets(self) -> npt.NDArray[np.float64]:
-        """Every player's external regret, float64 (n,), in game units; see `Feature.REGRETS`."""
+        """The external regret of each player, float64 (n,), in game units; see `Feature.REGRETS`."""
 
     def cce_gap(self) -> float:
         """The distance of play from a coarse correlated equilibrium, in game units; see `Feature.CCE`."""
 
 
-# Reasons that several kinds of sessions have.
+# Reasons shared by several types of sessions.
 IN_PYTHON = "its minimizers are Python objects"
-NO_ACCOUNT = "it keeps no account of what the players earned"
+NO_ACCOUNT = "it does not sum the utilities of the players"
 ALONE = "each player learns alone, against best responses"
-NOT_ABOUT_CFR_BR = "the statements are about players who meet each other, not about CFR-BR"
+NOT_ABOUT_CFR_BR = "the statements are about players who play against each other, not about CFR-BR"
 TOGETHER_ONLY = "the empirical distribution of play needs iterations with simultaneous updates"
 
 # The statements of `analysis.theory` that depend on the rule.
@@ -147,7 +147,7 @@ STATEMENTS = (Feature.LEMMA_2, Feature.THEOREM_5, Feature.THEOREM_6, Feature.CFR
 
 
 class OptionalFeatures:
-    """The methods that a session need not have; each raises the session's refusal. Sessions define those that they have."""
+    """Default implementations of the optional methods, which raise the refusal. Sessions override those that they support."""
 
     reduction: Reduction | None = None
     partition: Partition | None = None

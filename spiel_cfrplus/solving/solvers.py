@@ -1,4 +1,4 @@
-"""Solvers: an algorithm, a game, and the policies that come of them.
+"""Solvers: an algorithm that runs on a game and returns policies.
 
 >>> import pyspiel
 >>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
@@ -48,25 +48,25 @@ from spiel_cfrplus.solving.warm_start import warm_started
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
-# Below this work per iteration (see `work_of_iteration`) the removal of forced moves saves no time that matters.
+# Below this work per iteration (see `work_of_iteration`) the removal of forced moves does not save a relevant amount of time.
 _LEAST_WORK = 5_000
-# Their averaging weights are summed one by one, which takes some ten seconds for so many.
+# The averaging weights of a warm start are summed one by one, which takes about ten seconds for this number.
 _MOST_ITERATIONS_OF_WARM_START = 10**9
-# What `load` gives to a solver with its game.
+# The arguments that `load` passes to a solver besides the game.
 _OPTIONS_OF_LOAD = ("alternating", "averaging", "rule", "reduce", "exact_ties", "threads")
 
 
 class Solver:
-    """An algorithm in a game: CFR+, unless a subclass or `make_solver` says otherwise.
+    """An algorithm that runs on a game: CFR+, unless a subclass or `make_solver` specifies another one.
 
-    In two-player constant-sum games the average policy approaches a Nash equilibrium. With more players or general sums the
-    same iterations run and NashConv is reported, but it need not go to zero. What is proved there is that each player's average
-    regret does, so that the distribution of play (not the average policy) approaches a coarse correlated equilibrium.
+    In two-player constant-sum games the average policy converges to a Nash equilibrium. With more players or general sums the
+    iterations and NashConv are computed in the same way, but NashConv need not converge to zero. The average regret of each
+    player does, so the distribution of play (not the average policy) converges to a coarse correlated equilibrium.
 
-    Policies that a solver returns are snapshots: later iterations do not change them. Every infostate is covered from the
-    start; where a player has never come, its average policy is uniform.
+    Policies that a solver returns are snapshots: later iterations do not change them. They cover every infostate from the
+    start; at infostates that were never reached the average policy is uniform.
 
-    One solver is for one thread; solvers in several threads may share a compiled game, and iterate at the same time.
+    A solver must be used by one thread at a time. Solvers in several threads may share a compiled game and run concurrently.
 
     >>> import pyspiel
     >>> class MySolver(Solver):
@@ -75,9 +75,9 @@ class Solver:
     MySolver: dcfr for kuhn_poker(), 0 iterations
 
     Attributes:
-      algorithm: a row of `ALGORITHMS`, or an `Algorithm` of the user; with the rule and the parameters that were given.
-      game: the compiled game; give it to another solver to save the walk.
-      self_play: the session that iterates: the players' regret minimizers and their memory.
+      algorithm: a row of `ALGORITHMS`, or an `Algorithm` of the user, with the given rule and parameters.
+      game: the compiled game; pass it to other solvers to avoid another walk.
+      self_play: the session that iterates, with the players' regret minimizers and their memory.
     """
 
     algorithm: Algorithm = ALGORITHMS["cfr+"]
@@ -102,27 +102,27 @@ class Solver:
         threads: int = 1,
         record_regrets: bool = False,
     ):
-        """Compiles the game if it is not yet compiled; nothing is played.
+        """Compiles the game if it is not yet compiled; does not iterate.
 
         Args:
-          game: a game, or what `compile_game` made of one, which takes limits of time and size.
+          game: a game, or the result of `compile_game`, which has limits of time and size.
           alternating: players update in turn, player 0 first, each against the newest strategies of the others; otherwise all
             update at once.
-          averaging: a convention, "paper" or "openspiel", which leaves the weights to the algorithm; or an `Averaging`.
-          rule: another one than the algorithm's: discounts with other exponents, such as `DiscountedRegretMatching(1.2, 0.5)`,
-            which keep the algorithm's prediction weight, or a rule made by `local_rule`.
-          prediction_weight: another weight, from 0 to 1, of the prediction that the last values come again.
-          step_size: of algorithms that take steps; by default steps are tuned to the game as it is played.
-          reduce: whether to iterate on the game without its symmetries and forced moves, which plays the same; see
+          averaging: a convention, "paper" or "openspiel", with the weights of the algorithm; or an `Averaging`.
+          rule: replaces the algorithm's rule: discounts with other exponents, such as `DiscountedRegretMatching(1.2, 0.5)`,
+            with the algorithm's prediction weight, or a rule made by `local_rule`.
+          prediction_weight: replaces the weight, from 0 to 1, of the prediction, which is that the last values are repeated.
+          step_size: the step size of algorithms that have one; adaptive by default.
+          reduce: whether to iterate on the game without its symmetries and forced moves, with the same results; see
             docs/reduction.md. "auto" does so in every game with symmetric infostates, or symmetric actions of an infostate,
-            whatever its size, because rounding errors break such symmetries on the whole game; and in a game that has forced
+            independent of its size, because rounding errors break such symmetries on the whole game; and in a game with forced
             moves only, if an iteration has 5,000 steps or more and the removal saves a tenth of them.
-          exact_ties: whether regrets within rounding of zero are zero, as in exact arithmetic; see docs/architecture.md,
-            Numerics. It takes a few hundredths of the time.
-          threads: how many threads iterate on the game together, see `partition`; at most the number of cores. Results are the
-            same doubles. They pay where an iteration takes a tenth of a millisecond or more. A call that has less than some two
-            milliseconds of work, such as a single step of a small game, is done by one thread. A forked process may use
-            threads whatever its parent did.
+          exact_ties: whether regrets within rounding of zero are set to zero, as in exact arithmetic; see docs/architecture.md,
+            Numerics. It takes a few percent of the time.
+          threads: the number of threads that iterate on the game, see `partition`; at most the number of cores. Results are the
+            same doubles. Threads save time if an iteration takes at least a tenth of a millisecond. A call with less than about
+            two milliseconds of work, such as a single step of a small game, uses one thread. A forked process may use threads
+            even if its parent did.
           record_regrets: whether utilities are summed, so that the session has `regrets()` and `cce_gap()`; iterations are then
             on the whole game, by one thread.
 
@@ -171,7 +171,7 @@ class Solver:
         alternating: bool = True,
         averaging: str | Averaging = "paper",
     ) -> Self:
-        """Self-play of Python objects with two methods, see `RegretMinimizer`; iterations run in Python.
+        """Makes a solver of Python objects with two methods, see `RegretMinimizer`; iterations run in Python.
 
         >>> import pyspiel
         >>> from spiel_cfrplus.regret_minimizers import CFR
@@ -179,14 +179,14 @@ class Solver:
         Solver: CFR for kuhn_poker(), 0 iterations
 
         Args:
-          game: a game, or what `compile_game` made of one.
-          minimizer: makes a minimizer for a player's treeplex: a class, any function.
+          game: a game, or the result of `compile_game`.
+          minimizer: a class or function that makes a minimizer for a player's treeplex.
           alternating: as for other solvers.
           averaging: a convention, "paper" or "openspiel", with uniform weights; or an `Averaging`.
 
         Raises:
-          TypeError: `minimizer` is no function, or an option of another type.
-          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is none of its player's.
+          TypeError: `minimizer` is not callable, or an option has another type.
+          ValueError: unknown convention, a game that cannot be compiled, or a first strategy that is not one of its player.
         """
         if not callable(minimizer):
             raise TypeError(f"expected a function that makes a minimizer for a treeplex, such as CFR, got {minimizer!r}")
@@ -198,7 +198,7 @@ class Solver:
 
     @classmethod
     def of_session(cls, session: Session, name: str) -> Self:
-        """A solver around a session as it stands, whatever made it."""
+        """Makes a solver of any session, at its present iteration."""
         solver = cls.__new__(cls)
         solver.algorithm = Algorithm(name, None, 0.0, engine=PYTHON)
         solver.game, solver.self_play = session.game, session
@@ -209,18 +209,18 @@ class Solver:
 
     @property
     def reduction(self) -> Reduction | None:
-        """What is iterated on instead of the whole game, if anything is."""
+        """The reduced game that is iterated on, or None."""
         return self.self_play.reduction
 
     @property
     def partition(self) -> Partition | None:
-        """How the work is divided among threads, if there are several."""
+        """The division of the work among threads, or None."""
         return self.self_play.partition
 
     def refusal(self, feature: Feature) -> str:
-        """Why the solver, as it stands, cannot do this; empty if it can. See `Session.refusal`."""
+        """Why the solver, in its present state, lacks the feature; empty if it has it. See `Session.refusal`."""
         if feature in (Feature.THEORY, *STATEMENTS) and type(self).run is not Solver.run:
-            return f"a {type(self).__name__} has a run of its own, of which nothing is known"
+            return f"{type(self).__name__} overrides run, so its iterations are unknown"
         return self.self_play.refusal(feature)
 
     def __copy__(self) -> Self:
@@ -228,7 +228,7 @@ class Solver:
 
     @property
     def iteration(self) -> int:
-        """Iterations done; those that a warm start stands for count."""
+        """Iterations done, including the weight of a warm start."""
         return self.self_play.iteration
 
     @property
@@ -240,11 +240,11 @@ class Solver:
         return self.self_play.averaging
 
     def evaluate_and_update_policy(self) -> None:
-        """One iteration, under the name that OpenSpiel's solvers give it."""
+        """Does one iteration; OpenSpiel's solvers have a method of this name."""
         self.run(1)
 
     def run(self, num_iterations: int) -> None:
-        """Does `num_iterations` more. The result is the same doubles however they are divided among calls.
+        """Does `num_iterations` more. The doubles do not depend on how iterations are divided among calls.
 
         Raises:
           TypeError, ValueError: not an integer, or negative.
@@ -276,19 +276,19 @@ class Solver:
         return self.evaluate().nash_conv
 
     def warm_start(self, policy: Any, weight: int) -> None:
-        """Goes on from `policy` as if everybody had played it for `weight` iterations; before the first iteration.
+        """Starts from `policy` as if all players had played it for `weight` iterations; call it before the first iteration.
 
-        Afterwards `iteration` is `weight`, and the current strategies are those of `policy`, everywhere, to rounding; the
-        averages are too, where their player comes. The module `warm_start` says how large the regrets are.
-        A weight of 0 changes nothing. Iterations are on the whole game from then on, because `policy` may not respect the
-        symmetries of the game.
+        Afterwards `iteration` is `weight`, and the current strategies equal `policy` at all infostates, up to rounding; the
+        averages do so at all infostates that their player reaches. The module `warm_start` defines the size of the regrets.
+        A weight of 0 has no effect. All later iterations are on the whole game, because `policy` may not respect the symmetries
+        of the game.
 
         Args:
-          policy: anything that `read_policy` understands.
+          policy: any policy that `read_policy` accepts.
           weight: a number of iterations, at most 10**9.
 
         Raises:
-          TypeError: `weight` is not an integer, or `policy` is no policy; or the session refuses, see `Feature.WARM_START`.
+          TypeError: `weight` is not an integer, `policy` is not a policy, or the session refuses, see `Feature.WARM_START`.
           ValueError: `weight` is negative or too large, iterations have been done, or see `read_policy` and
             `warm_start.warm_start_state`; nothing is changed.
         """
@@ -302,15 +302,15 @@ class Solver:
             self.self_play = warm_started(self.self_play, profile, weight)
 
     def save(self, path: str | os.PathLike[str], curve: Curve = NO_ROWS) -> None:
-        """Saves the session for `load`; see `checkpoint`. Pickling works too, where the game can be pickled.
+        """Saves the session for `load`; see `checkpoint`. A solver can also be pickled, if its game can.
 
         Args:
-          path: the file; it holds either what it held before or the whole new checkpoint, whatever happens.
+          path: the file; after an error it contains either its previous content or the whole new checkpoint.
           curve: the rows of the run, see `CheckpointedRun`; none by default.
 
         Raises:
           OSError: the file cannot be written.
-          TypeError: `path` is no path, or see `check_can_save`.
+          TypeError: `path` is not a path, or see `check_can_save`.
         """
         self.check_can_save()
         checkpoint.save(self.self_play, path, algorithm=self.algorithm.name, solver=type(self).__name__, curve=curve)
@@ -338,17 +338,17 @@ class Solver:
         threads: int = 1,
         max_histories: int | None = None,
     ) -> Self:
-        """What `save` saved; it goes on to the same doubles. `Solver.load` accepts any algorithm, a named solver its own.
+        """Loads a saved solver, which continues with the same doubles. `Solver` accepts any algorithm, a named class its own.
 
         Args:
-          path: what `save` wrote.
+          path: a file written by `save`.
           game, max_histories: see `checkpoint.game_of`.
           rule: the rule of the saved solver, if it is not of this package; or its `Algorithm`.
-          threads: as for a new solver; a checkpoint does not know how many there were.
+          threads: as for a new solver; checkpoints do not store it.
 
         Raises:
           OSError: the file cannot be read.
-          TypeError: `path` is no path, or `save` does not save solvers of this class.
+          TypeError: `path` is not a path, or `save` does not save solvers of this class.
           ValueError: it is not a checkpoint, or of another algorithm, rule or game; see `checkpoint.game_of`; or `threads` is
             not an integer from 1 to the number of cores.
         """
@@ -377,7 +377,7 @@ class Solver:
 
     @classmethod
     def _type_of_checkpoint(cls, saved: checkpoint.Checkpoint) -> type[Self]:
-        """The class of a saved solver, which is `cls` or, for `Solver`, the one of the saved algorithm.
+        """The class of a saved solver: `cls` or, if that is `Solver`, the class of the saved algorithm.
 
         Raises:
           ValueError: it was another class.
@@ -413,7 +413,7 @@ class CFRPlusSolver(Solver):
 
 
 class LinearCFRSolver(Solver):
-    """Linear CFR: iteration t weighs t, in the regrets and in the average.
+    """Linear CFR: iteration t has weight t, in the regrets and in the average.
 
     Brown, Sandholm 2019 ("Solving imperfect-information games via discounted regret minimization"), section 4: discounted CFR
     with alpha = beta = gamma = 1.
@@ -425,9 +425,9 @@ class LinearCFRSolver(Solver):
 class DiscountedCFRSolver(Solver):
     """Discounted CFR: after iteration t positive regrets are multiplied by t^alpha / (t^alpha + 1), negative ones with beta.
 
-    Brown, Sandholm 2019, section 4, with their recommendation alpha = 3/2, beta = 0, gamma = 2 (which halves negative regrets);
-    for others pass `rule=DiscountedRegretMatching(alpha, beta), averaging=Averaging(gamma)`. Multiplying the average by
-    (t / (t + 1))^gamma at every iteration, as they do, is the same as weighting iteration t with t^gamma.
+    Brown, Sandholm 2019, section 4, with their recommendation alpha = 3/2, beta = 0 (which halves negative regrets), gamma = 2;
+    for other values pass `rule=DiscountedRegretMatching(alpha, beta), averaging=Averaging(gamma)`. The paper multiplies the
+    average by (t / (t + 1))^gamma at every iteration, which is equivalent to weighting iteration t with t^gamma.
     """
 
     algorithm = ALGORITHMS["dcfr"]
@@ -444,7 +444,7 @@ class DiscountedCFRPlusSolver(Solver):
 
 
 class PredictiveCFRSolver(Solver):
-    """Predictive CFR: regret matching as if the last counterfactual values came again; quadratic average.
+    """Predictive CFR: regret matching with the prediction that the last counterfactual values are repeated; quadratic average.
 
     Farina, Kroer, Sandholm 2021 ("Faster game solving via predictive Blackwell approachability"), Algorithm 1. The weights of
     the average are those of PCFR+.
@@ -454,10 +454,10 @@ class PredictiveCFRSolver(Solver):
 
 
 class PredictiveCFRPlusSolver(Solver):
-    """PCFR+: regret matching+ as if the last counterfactual values came again; quadratic average.
+    """PCFR+: regret matching+ with the prediction that the last counterfactual values are repeated; quadratic average.
 
     Farina, Kroer, Sandholm 2021, Algorithm 2 and section 6, with alternating updates. With `prediction_weight=1 / 3` it is
-    SAPCFR+ (Meng, Zhang, Ge, Yang, Gao 2025), also known to `make_solver` as "sapcfr+".
+    SAPCFR+ (Meng, Zhang, Ge, Yang, Gao 2025), "sapcfr+" in `make_solver`.
     """
 
     algorithm = ALGORITHMS["pcfr+"]
@@ -466,8 +466,8 @@ class PredictiveCFRPlusSolver(Solver):
 class PDCFRPlusSolver(Solver):
     """PDCFR+: PCFR+ with discounted regrets.
 
-    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024: alpha = 2.3, gamma = 5. `make_solver` knows it with a third of the prediction as
-    "sapdcfr+".
+    Xu, Li, Liu, Fu, Fu, Xing, Cheng 2024: alpha = 2.3, gamma = 5. With `prediction_weight=1 / 3` it is "sapdcfr+" in
+    `make_solver`.
     """
 
     algorithm = ALGORITHMS["pdcfr+"]
@@ -503,23 +503,23 @@ _NAMED: dict[str, type[Solver]] = {
 def make_solver(
     algorithm: str | Algorithm | CompiledRule | DiscountSchedule, game: pyspiel.Game | SequenceFormGame, **options: Any
 ) -> Solver:
-    """A solver of anything that can be run.
+    """Makes a solver of an algorithm or a rule.
 
     >>> import pyspiel
     >>> make_solver("pdcfr+", pyspiel.load_game("kuhn_poker"), prediction_weight=1 / 3)
     PDCFRPlusSolver: pdcfr+ for kuhn_poker(), 0 iterations
 
     Args:
-      algorithm: a name in `ALGORITHMS`; a rule, such as `local_rule` makes; "module:name" of a rule or of an `Algorithm`, whose
-        module is imported; or an `Algorithm`. Minimizers that are Python objects are for `Solver.of_minimizers`.
-      game: a game, or what `compile_game` made of one.
-      **options: see `Solver`. Weights of the average are uniform for a rule unless `averaging` says otherwise.
+      algorithm: a name in `ALGORITHMS`; a rule, as made by `local_rule`; "module:name" of a rule or of an `Algorithm`, whose
+        module is imported; or an `Algorithm`. For minimizers that are Python objects see `Solver.of_minimizers`.
+      game: a game, or the result of `compile_game`.
+      **options: see `Solver`. For a rule, the weights of the average are uniform by default.
 
     Returns:
-      A solver of the named class of the algorithm if there is one, such as `CFRPlusSolver`, else a `Solver`.
+      A solver of the named class of the algorithm if there is one, such as `CFRPlusSolver`, otherwise a `Solver`.
 
     Raises:
-      TypeError: it is none of these, or see `Solver`.
+      TypeError: `algorithm` is none of these, or see `Solver`.
       ValueError: an unknown name, or see `Solver`.
     """
     row = algorithm_of(algorithm)
@@ -543,22 +543,22 @@ def _algorithm_of_checkpoint(saved: checkpoint.Checkpoint, given: Any) -> Algori
 
 
 def check_constructor(solver_type: type[Solver]) -> None:
-    """Refuses solvers whose constructor does not take what `load` gives it.
+    """Refuses solvers whose constructor does not take the arguments that `load` passes.
 
     Raises:
-      TypeError: it does not.
+      TypeError: the constructor does not take them.
     """
     try:
         inspect.signature(solver_type).bind(None, **dict.fromkeys(_OPTIONS_OF_LOAD))
     except TypeError as error:
         raise TypeError(
             f"a {solver_type.__name__} can be neither saved nor loaded: its __init__ does not take the arguments of "
-            f"Solver ({error}); pickle it instead, or let __init__ take game and **options and pass them on"
+            f"Solver ({error}); pickle it instead, or write an __init__ that takes game and **options and passes them on"
         ) from error
 
 
 def _reduction(game: SequenceFormGame, algorithm: Algorithm, reduce: bool | str) -> Reduction | None:
-    """What to iterate on instead of the whole game, if anything."""
+    """The reduced game to iterate on, or None."""
     if reduce is False or algorithm.option_refusal("reduce"):
         return None
     reduction = reduce_game(game, algorithm.rule.merges_actions)
@@ -584,10 +584,10 @@ def _checked_bool(value: bool, name: str) -> bool:
 
 
 def checked_averaging(averaging: str | Averaging, power: float) -> Averaging:
-    """`averaging`, or for a convention that one with weights t ** power.
+    """`averaging` itself, or the convention of this name with weights t ** power.
 
     Raises:
-      TypeError, ValueError: it is neither.
+      TypeError, ValueError: it is neither an `Averaging` nor the name of a convention.
     """
     if isinstance(averaging, str):
         averaging = Averaging(power, averaging)

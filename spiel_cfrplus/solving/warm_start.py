@@ -1,44 +1,45 @@
-"""Learning that goes on from a policy instead of from nothing.
+"""Warm starts: sessions that start from a given policy.
 
-A warm start with a policy sigma and a weight w makes a session go on as if everybody had played sigma for w iterations, and it
-had come out of regret matching:
+A warm start with a policy sigma and a weight w makes a session continue as if regret matching had produced sigma and all
+players had played it for w iterations:
 
-* the next iterations are numbered w + 1, w + 2, ..., so discounts and averaging weights are those of a run that old;
+* the next iterations are numbered w + 1, w + 2, ..., so discounts and averaging weights are those after w iterations;
 * sigma has the weight of iterations 1, ..., w in the average;
-* the regrets at an infostate I are sigma(I) times a positive number, so that regret matching plays sigma, exactly and
-  everywhere, also where nobody comes. Predictive variants predict nothing for their first update.
+* the regrets at an infostate I are sigma(I) times a positive number, so that regret matching plays sigma, exactly and at all
+  infostates, reached or not. Predictive variants have a prediction of zero in their first update.
 
-How large the regrets are decides how soon sigma is left. The proof of regret matching has it that after T iterations
+The size of the regrets determines how soon the strategies leave sigma. By the proof of regret matching, after T iterations
 
     sum over a of max(R(I, a), 0)^2  <=  T |A(I)| (pi(I) Delta(I))^2,
 
-where pi(I) is the others' reach of I, chance included, and Delta(I) the range of the player's payoffs below I. In fact regrets
-do not grow like that: after 200 iterations of CFR, CFR+, DCFR or PCFR+ on Leduc poker and liar's dice, at half of the
-infostates the left side is that of T < 0.4. Warm starts from the averages of such runs that make the two sides equal with
-T = 0.1, whatever w, mostly go on as well as the runs themselves do; with T = 0.0001 they fall back at first, with T = 10 and
-more they learn slowly.
+where pi(I) is the others' reach of I, chance included, and Delta(I) the range of the player's payoffs below I. In practice
+regrets grow less: after 200 iterations of CFR, CFR+, DCFR or PCFR+ on Leduc poker and liar's dice, the left side corresponds to
+T < 0.4 at half of the infostates. Warm starts from the averages of such runs that make the two sides equal with T = 0.1, for
+any w, mostly converge as well as the runs themselves; with T = 0.0001 NashConv rises at first, with T = 10 and more they learn
+slowly.
 
-Predictive solvers want larger regrets. Near an equilibrium small ones make long steps, too long for a prediction of the next
-values to hold: the strategies spiral away before they come back, and the average remembers. The solver's own tables have grown
-until that stopped; how far, the policy does not tell. PDCFR+, warm-started with its average after 200 iterations and run for
-1,000 more, had 1.2e6 times the NashConv of the run itself on Kuhn poker with T = 0.1, 4,500 times on goofspiel with four cards;
-with T = 0.5 it was 1.0 and 1.2 times, and from 0.009 to 2.8 times on four other games. T = 1 is better still where the policy
-is good, and learns more slowly from policies that are not. So T = 0.1 it is without predictions, 0.5 with them, and in between
-where they have a weight in between: 0.2 was measured to suit a weight of 1/3.
+Predictive solvers need larger regrets. Near an equilibrium small regrets cause long steps, for which the prediction of the next
+values is inaccurate: the strategies move away from the equilibrium before they return, and the average includes them. In a run
+from the start the tables grow until this stops; the policy does not determine their size. PDCFR+, warm-started with its average
+after 200 iterations and run for 1,000 more, had 1.2e6 times the NashConv of the run itself on Kuhn poker with T = 0.1, 4,500
+times on goofspiel with four cards; with T = 0.5 it was 1.0 and 1.2 times, and 0.009 to 2.8 times on four other games. T = 1 is
+better for good policies, and learns more slowly from others. Therefore T = 0.1 without predictions, 0.5 with them, and
+interpolated for weights in between: for a weight of 1/3, 0.2 was found suitable.
 
-The bound on the regret of the iterations that follow is then that of a cold start but for this part of an iteration, and the
-average has w times the NashConv of sigma to make up for.
+The bound on the regret of the following iterations is that of a cold start plus this part of an iteration, and the average
+contains w times the NashConv of sigma.
 
-Brown and Sandholm 2016 ("Strategy-based warm starting for regret minimization in games") weigh a policy in iterations too. Here
-is different that
+Brown and Sandholm 2016 ("Strategy-based warm starting for regret minimization in games") also weight a policy in iterations.
+The differences:
 
-* their regrets are those of sigma against its own counterfactual values, from which another strategy than sigma comes out next,
-  scaled to the bound above; here the next strategy is sigma itself;
-* they choose w by the quality of sigma; here it is for the user to say. A weight to begin with is the number of iterations that
-  the solver needs to get as far as sigma;
-* for pi(I) the others play sigma or, as often, uniformly, so that it is nowhere zero, and sigma is kept off its path.
+* their regrets are those of sigma against its own counterfactual values, scaled to the bound above, so the next strategy is not
+  sigma; here the next strategy is sigma;
+* they choose w by the quality of sigma; here the user chooses it. A first guess is the number of iterations that the solver
+  needs to reach the quality of sigma;
+* for pi(I) the others play sigma or the uniform policy, with probability 1/2 each, so that pi(I) is positive at all infostates,
+  and the warm start keeps sigma also off its path.
 
-Where all payoffs below an infostate are the same, or chance never leads there, regrets stay as they are, of whatever size.
+If all payoffs below an infostate are equal, or chance never leads there, its regrets do not change, so their size is arbitrary.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.solving.compiled_self_play import blocks
 from spiel_cfrplus.solving.session import Feature, Session
 
-# T of the bound on the squares of regrets that a warm start meets; measured, see above.
+# T in the bound on the squared regrets of a warm start; measured, see above.
 _ITERATIONS_IN_REGRETS = 0.1
 _MORE_ITERATIONS_FOR_PREDICTIONS = 0.4
 
 
 def warm_started(session: Session, profile: StrategyProfile, weight: int) -> Session:
-    """A session like `session`, on the whole game, as if everybody had played `profile` for `weight` iterations.
+    """A session like `session`, on the whole game, as if all players had played `profile` for `weight` iterations.
 
     Raises:
       TypeError: see `Feature.WARM_START`.
@@ -87,14 +88,14 @@ def warm_start_state(session: Session, profile: StrategyProfile, weight: int) ->
         passes.match_all_regrets(session.game.treeplex_arrays, player, regrets, policy)
     return {
         "policy": policy,
-        **dict.fromkeys(rule.per_action, regrets),  # the predicted regrets are those that are known
+        **dict.fromkeys(rule.per_action, regrets),  # with a prediction of zero, predicted regrets equal regrets
         "cumulative_policy": total_weight * np.concatenate(strategies),
         "iteration": np.full(session.game.num_players, weight),
     }
 
 
 def regrets_along(profile: StrategyProfile, num_iterations: float) -> np.ndarray:
-    """At each infostate a multiple of the policy, as large as `num_iterations` may make it, float64 (S,), in game units."""
+    """A multiple of the policy at each infostate, at the bound for `num_iterations`, float64 (S,), in game units."""
     game = profile.game
     regrets = np.zeros(game.num_sequences)
     ranges = counterfactual_ranges(profile)
@@ -109,7 +110,7 @@ def regrets_along(profile: StrategyProfile, num_iterations: float) -> np.ndarray
 
 
 def counterfactual_ranges(profile: StrategyProfile) -> np.ndarray:
-    """pi(I) Delta(I) at each infostate, float64 (I,), in game units; where that is 0, any positive number."""
+    """pi(I) Delta(I) at each infostate, float64 (I,), in game units; a positive number where that is 0."""
     tree = profile.game.tree
     last_sequence, _ = trace_sequences(tree)
     chance_reach = np.empty(tree.num_histories)
@@ -128,7 +129,7 @@ def counterfactual_ranges(profile: StrategyProfile) -> np.ndarray:
 
 def _payoff_ranges(tree: GameTree, decisions: np.ndarray) -> np.ndarray:
     """Delta: the range of the payoffs of the player to move below any history of each infostate, float64 (I,)."""
-    # What is below a history ends in consecutive rows of `returns`; reduceat wants a row where the last of them ends.
+    # The terminal histories below a history are consecutive rows of `returns`; reduceat needs a row after the last range.
     rows = np.stack([np.searchsorted(tree.terminal, ends) for ends in (decisions, tree.subtree_end[decisions])], axis=1)
     returns = np.concatenate([tree.returns, tree.returns[-1:]])
     players, infostates = tree.actor[decisions], tree.infostate[decisions]
@@ -143,7 +144,7 @@ def _payoff_ranges(tree: GameTree, decisions: np.ndarray) -> np.ndarray:
 
 
 def _magnitudes(profile: StrategyProfile) -> np.ndarray:
-    """Something positive at each infostate, as large as its payoffs if it has any that are not 0, float64 (I,)."""
+    """A positive number at each infostate, of the magnitude of its payoffs unless they are all 0, float64 (I,)."""
     game = profile.game
     magnitudes = np.empty(game.num_infostates)
     for treeplex, own in zip(game.treeplexes, game.player_slices, strict=True):

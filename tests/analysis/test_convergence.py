@@ -101,7 +101,7 @@ def test_statements_can_be_checked_on_the_way():
 
 
 def test_play_of_another_solver_is_refused():
-    with pytest.raises(ValueError, match="does not move this solver on"):
+    with pytest.raises(ValueError, match="does not advance this solver"):
         next(convergence(CFRSolver(KUHN), 10, run=CFRSolver(KUHN).run))
 
 

@@ -62,5 +62,5 @@ def test_a_solver_that_differs_is_noticed(monkeypatch):
 
 def test_algorithms_that_openspiel_lacks_are_refused():
     for algorithm, alternating in (("pcfr+", True), ("dcfr", False)):
-        with pytest.raises(ValueError, match=r"OpenSpiel has no solver .* with; choose one of cfr, cfr\+, lcfr, dcfr"):
+        with pytest.raises(ValueError, match=r"OpenSpiel has no solver for .* updates; choose one of cfr, cfr\+, lcfr, dcfr"):
             crosscheck(pyspiel.load_game("kuhn_poker"), algorithm, num_iterations=1, alternating=alternating)

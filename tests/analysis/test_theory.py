@@ -549,7 +549,7 @@ def test_the_identity_and_theorem_l8_2_are_for_any_minimizers():
 
 
 def test_other_averages():
-    reason = "the averages do not pair strategies that met"
+    reason = "the averages do not pair strategies that were played against each other"
     assert reasons(CFRPlusSolver(KUHN, averaging="openspiel"))[IDENTITY] == reason
     assert reasons(CFRPlusSolver(KUHN, averaging="openspiel"))[CFR_PLUS_BOUND] == reason
     assert reasons(CFRPlusSolver(KUHN, averaging="openspiel", alternating=False))[IDENTITY] == ""
@@ -572,7 +572,7 @@ def test_a_run_that_had_begun():
     solver = CFRPlusSolver(KUHN)
     solver.run(7)
     result = run(solver, 50)
-    reason = "the run had begun before the checks"
+    reason = "the run began before the checks"
     assert (result[IDENTITY].reason, result[CFR_PLUS_BOUND].reason) == (reason, reason)
     assert result[THEOREM_6].slack >= -1e-15
     assert result[THEOREM_L8_2].slack >= -1e-15
@@ -584,7 +584,7 @@ def test_a_warm_start():
         player._memory.regrets[1::2] = 1.0
         follow_regrets(player)
     result = reasons(SelfPlay(KUHN, players, Averaging(1)))
-    assert result.pop(CFR_PLUS_BOUND) == "the stored values did not start from zero"
+    assert result.pop(CFR_PLUS_BOUND) == "the stored values did not start at zero"
     assert set(result.values()) == {""}
 
 
@@ -610,7 +610,7 @@ def test_nothing_is_claimed_of_an_update_that_is_not_known():
     class Session(CompiledSelfPlay):
         """So may a session."""
 
-    reason = "a Session may have an update of its own"
+    reason = "Session may override the update"
     result = reasons(Session(KUHN, as_local_rule(RegretMatchingPlus()), Averaging(1), True))
     assert [result[statement] for statement in (LEMMA_2, THEOREM_5, THEOREM_6, CFR_PLUS_BOUND)] == [reason] * 4
 
@@ -618,7 +618,7 @@ def test_nothing_is_claimed_of_an_update_that_is_not_known():
         def run(self, num_iterations):
             super().run(2 * num_iterations)
 
-    with pytest.raises(TypeError, match="a MySolver has a run of its own, of which nothing is known"):
+    with pytest.raises(TypeError, match="MySolver overrides run, so its iterations are unknown"):
         TheoryChecks(MySolver(KUHN))
 
 
@@ -653,7 +653,7 @@ def test_before_anything_is_played():
     for finding in TheoryChecks(CFRPlusSolver(KUHN)).report():
         assert finding.applies
         assert finding.slack is None
-        assert finding.verdict == "no case yet"
+        assert finding.verdict == "not measured yet"
 
 
 def test_texts():
@@ -661,7 +661,7 @@ def test_texts():
     checks.run(1)
     result = findings(checks)
     # Player 0's regret is 1/2 - 1/8, and it moves to a best response. 5/6 is exact, from tests/data/trajectories.json.
-    assert str(result[LEMMA_2]) == "CFR+ paper, Lemma 2 and corollary, positive stored values never vanish: no case yet"
+    assert str(result[LEMMA_2]) == "CFR+ paper, Lemma 2 and corollary, positive stored values never vanish: not measured yet"
     measured = "(nash conv 0.833333, regret 0 0.375, regret 1 0.833333, mean improvement 0.375)"
     assert result[IDENTITY].verdict.endswith(f" in iteration 1 {measured}")
 
@@ -672,7 +672,7 @@ def test_sessions_that_somebody_else_runs_are_refused():
     checks.run(2)
     solver.run(1)
     for use in (checks.report, lambda: checks.run(1)):
-        with pytest.raises(ValueError, match="is at iteration 3, and was left at 2: it was run by other means"):
+        with pytest.raises(ValueError, match="is at iteration 3, the checks are at 2: the session was run by other means"):
             use()
 
 

@@ -141,8 +141,8 @@ def test_crosscheck_disagreement_is_an_exit_code():
     ("flags", "words"),
     [
         (["--game=kuhn"], ["unknown game 'kuhn'", "kuhn_poker"]),
-        (["--game=zzzz"], ["unknown game 'zzzz'; no name is like it; pyspiel.registered_names() lists all"]),
-        (["--game="], ["unknown game ''; no name is like it"]),
+        (["--game=zzzz"], ["unknown game 'zzzz'; no name is similar; pyspiel.registered_names() lists all"]),
+        (["--game="], ["unknown game ''; no name is similar"]),
         (["--game=e"], ["did you mean add_noise, antichess, battleship, breakthrough, bridge? pyspiel.registered_names()"]),
         (["--game=go(board_size=-1)"], ["go(board_size=-1) has no initial state", "choose other game parameters"]),
         (["--game=start_at(game=kuhn_poker(),history=9;9)"], ["start_at(game=kuhn_poker(),history=9;9) cannot be walked"]),
@@ -179,7 +179,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--algorithm=cfr_hedge,cfr", "--step_size=1"], ["cfr takes no step size"]),
         (["--plot=x.jpg"], ["--plot=x.jpg: ", "must end in one of .png, .pdf, .svg"]),
         (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "no such directory", "no_such_folder"]),
-        (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint are both to be written to tests/../x.png"]),
+        (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint name the same file, tests/../x.png"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
         (["--time_limit=nan"], ["--time_limit=nan is not a number"]),
@@ -565,7 +565,7 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--algorithm=cfr_hedge", "--step_size=0"], "step_size must be positive and finite, got 0"),
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
-        (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint do not go together"),
+        (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint cannot be combined"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
         (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),
@@ -781,7 +781,7 @@ def test_statements_about_a_resumed_run(tmp_path):
     assert (result.returncode, result.stderr) == (0, "")
     *kept, found = statements(result)
     assert kept == [{}, {}, {}, {}]  # rows of the first run, which were not checked
-    assert found["identity"] == found["cfr_plus_bound"] == "does not apply: the run had begun before the checks"
+    assert found["identity"] == found["cfr_plus_bound"] == "does not apply: the run began before the checks"
     assert found["theorem_5"].startswith("slack ")
     again = run(checkpoint, "--check_theory", "--iterations=10")  # nothing is left to do
     assert (again.returncode, again.stderr, statements(again)) == (0, "", [{}] * 5)

@@ -245,7 +245,7 @@ def test_rounding_errors_do_not_accumulate():
 
 @pytest.mark.parametrize("tie_tolerance", [-1e-300, np.nan, np.inf, [0.0, 0.0], [[0.0]]], ids=str)
 def test_an_invalid_tie_tolerance_is_refused(tie_tolerance):
-    with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):
+    with pytest.raises(ValueError, match="tie_tolerance must be nonnegative and finite"):
         SimplexRegretMatching(3, tie_tolerance=tie_tolerance)
-    with pytest.raises(ValueError, match="tie_tolerance must be not negative and finite"):
+    with pytest.raises(ValueError, match="tie_tolerance must be nonnegative and finite"):
         CFR(compile_game(GAMES["kuhn_poker"]()).treeplexes[0], tie_tolerance=tie_tolerance)

@@ -555,7 +555,7 @@ def test_all_types_of_numbers_are_saved(tmp_path):
 
 @pytest.mark.parametrize("rule", ["dcfr", 3, DiscountedRegretMatching, object()], ids=["name", "number", "class", "object"])
 def test_arguments_that_are_not_local_rules_are_refused(rule):
-    with pytest.raises(TypeError, match=r"a local rule is .* or discounts of regret matching, got"):
+    with pytest.raises(TypeError, match=r"expected a function .* or discounts of regret matching, got"):
         DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=rule)
 
 
@@ -568,6 +568,6 @@ def test_invalid_factors_are_refused(factors):
             return np.array(factors)
 
     solver = DiscountedCFRSolver(pyspiel.load_game("kuhn_poker"), rule=Rule())
-    with pytest.raises(ValueError, match="gave no two finite factors"):
+    with pytest.raises(ValueError, match="did not return two finite, nonnegative factors"):
         solver.run(1)
     assert solver.iteration == 0

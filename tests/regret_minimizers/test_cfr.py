@@ -143,7 +143,7 @@ def test_factors_that_make_no_sense_change_nothing(prediction_weight):
     for utility in ([0, 3, 0, -6], [0, -1, 4, 2]):
         minimizer.observe_utility(utility)
     before = minimizer.next_strategy().tolist()
-    with pytest.raises(ValueError, match="gave no two finite factors"):
+    with pytest.raises(ValueError, match="did not return two finite, nonnegative factors"):
         minimizer.observe_utility([0, 9, -9, 9])
     assert minimizer.next_strategy().tolist() == before
     assert minimizer.iteration == 2

@@ -205,7 +205,7 @@ def misspelled(point, values, policy, memory, parameters, t):
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        (allocating, "allocating cannot be compiled: it makes an array"),
+        (allocating, "allocating cannot be compiled: it allocates an array"),
         (misspelled, "misspelled cannot be compiled: Unknown attribute 'regret'"),
     ],
 )

@@ -204,9 +204,9 @@ def test_players_who_would_all_lose_by_deviating_are_at_no_distance():
     assert session.cce_gap() == 0
 
 
-def test_a_bound_that_nobody_knows():
+def test_a_minimizer_without_a_bound():
     cfr = ComposedCFR(KUHN.treeplexes[0], lambda num_actions: RegretMonitor.on_simplex(CFR(KUHN.treeplexes[0])))
-    with pytest.raises(TypeError, match=r"CFR object .* knows no bound on its regret"):
+    with pytest.raises(TypeError, match=r"CFR object .* has no bound on its regret"):
         _ = cfr.regret_bound
 
 

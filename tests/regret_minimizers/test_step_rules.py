@@ -284,7 +284,7 @@ def test_zeros_change_nothing_unless_something_is_predicted(name, step_size, pre
     assert unchanged == (prediction_weight == 0)
     if unchanged:
         # The step of the last strategy counts in the bound alone; any step since the last error gives a valid one.
-        for name in set(rule.kept) - {"last_step", "prediction"}:
+        for name in set(rule.array_names) - {"last_step", "prediction"}:
             np.testing.assert_array_equal(getattr(before, name), getattr(minimizer._memory, name), err_msg=name)
 
 

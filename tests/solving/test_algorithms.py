@@ -261,7 +261,7 @@ def test_a_rule_in_a_module_is_found_by_its_place(tmp_path, monkeypatch):
         (":rule", ValueError, "':rule' is not of the form module:name"),
         ("a:b:c", ValueError, "'a:b:c' is not of the form module:name"),
         ("cfrplus", ValueError, "unknown algorithm 'cfrplus'; choose one of cfr, cfr+, lcfr,"),
-        (CFR, TypeError, "for minimizers of your own see Solver.of_minimizers"),
+        (CFR, TypeError, "for Python minimizers see Solver.of_minimizers"),
         (None, TypeError, "got None"),
     ):
         with pytest.raises(error, match=re.escape(words)):
@@ -307,7 +307,7 @@ def constant(actions, values, memory, parameters, t):
         (
             dataclasses.replace(plus, schedule=constant),
             {"reduce": True},
-            "plus takes no reduce: its rule does not say what merged infostates mean to it",
+            "plus takes no reduce: its rule does not declare that infostates may be merged",
         ),
         ("cfr+", {"rule": dataclasses.replace(plus, schedule=constant), "threads": 2}, "cfr+ takes no threads"),
     ],

@@ -53,7 +53,7 @@ def test_what_it_cannot_do_is_refused():
         CFRBRSolver(games.battle_of_the_sexes())
     with pytest.raises(ValueError, match="expected two minimizers"):
         BestResponsePlay(KUHN, [CFR(KUHN.treeplexes[0])])
-    with pytest.raises(TypeError, match="about players who meet"):
+    with pytest.raises(TypeError, match="about players who play against each other"):
         TheoryChecks(CFRBRSolver(KUHN))
     for option in ({"alternating": False}, {"reduce": True}, {"threads": 2}, {"record_regrets": True}):
         with pytest.raises(TypeError, match=f"cfr-br takes no {next(iter(option)).replace('_', ' ')}"):

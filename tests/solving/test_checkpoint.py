@@ -102,8 +102,8 @@ def test_a_checkpoint_of_a_part_or_of_a_locked_game_names_it(tmp_path):
         state.apply_action(action)
     locked = lock(KUHN, {(0, "0"): {0: 1.0}})
     for game, words in (
-        (compile_subgame(state), ["kuhn_poker() below [0, 1], 4 infostates", "than kuhn_poker(), 12 infostates"]),
-        (locked, ["kuhn_poker(), 11 infostates", "1 infostates locked, than kuhn_poker(), 12 infostates"]),
+        (compile_subgame(state), ["than kuhn_poker(), 12 infostates", "kuhn_poker() below [0, 1], 4 infostates"]),
+        (locked, ["than kuhn_poker(), 12 infostates", "kuhn_poker(), 11 infostates", "1 infostates locked"]),
     ):
         CFRPlusSolver(game).save(path)
         with pytest.raises(ValueError, match=games.mentions(*words, "Pass the game it was saved for as game=")):
@@ -120,10 +120,10 @@ def test_a_folder_that_is_missing_is_named(tmp_path):
 def test_load_refuses_other_games_and_solvers(tmp_path):
     path = tmp_path / "solver.npz"
     CFRPlusSolver(KUHN).save(path)
-    with pytest.raises(ValueError, match=r"saved for another game, kuhn_poker\(\), 12 infostates, .* than leduc_poker"):
+    with pytest.raises(ValueError, match=r"saved for a game other than leduc_poker.*: kuhn_poker\(\), 12 infostates"):
         Solver.load(path, LEDUC)
     # The same infostates, other payoffs.
-    with pytest.raises(ValueError, match="saved for another game"):
+    with pytest.raises(ValueError, match="saved for a game other than"):
         Solver.load(path, pyspiel.load_game("misere(game=kuhn_poker())"))
     with pytest.raises(ValueError, match="saved by a CFRPlusSolver, expected a CFRSolver"):
         CFRSolver.load(path)
@@ -349,7 +349,8 @@ def saved_for(game_string, path, **options):
 def test_a_game_that_the_checkpoint_names_is_walked_only_as_far_as_the_saved_one_went(game, tmp_path):
     path = saved_for(game, tmp_path / "saved.npz")
     with pytest.raises(
-        ValueError, match=rf"^{re.escape(str(path))} was saved for another game than .*Pass the game it was saved for as game=$"
+        ValueError,
+        match=rf"^{re.escape(str(path))} was saved for a game other than .*Pass the game it was saved for as game=$",
     ):
         Solver.load(path)
 
@@ -376,7 +377,7 @@ def test_the_caller_may_limit_the_walk(tmp_path):
         ("no_such_game", "cannot"),
         ("kuhn_poker(players=99)", "cannot"),
         ("kuhn_poker(", "cannot"),
-        ("hex(board_size=100000)", "fails when it is tried .*more than 2 GB"),
+        ("hex(board_size=100000)", "fails to load in another process .*more than 2 GB"),
     ],
     ids=["long", "deep", "open", "spaces", "empty", "unknown", "players", "cut", "large"],
 )
@@ -594,7 +595,7 @@ def test_loading_imports_nothing_that_a_file_names(tmp_path):
 
 def test_a_parameter_that_cannot_be_described_is_refused(rules, tmp_path):
     for rule in (rules.plus.with_parameters(floor=functools.partial(np.ones_like)), rules.Halved([0.5])):
-        with pytest.raises(TypeError, match=r"cannot save .*: the (floor|factor) of the rule .* is no number, no text"):
+        with pytest.raises(TypeError, match=r"cannot save .*: the (floor|factor) of the rule .* is neither a number nor text"):
             CFRPlusSolver(KUHN, rule=rule).save(tmp_path / "solver.npz")
 
 

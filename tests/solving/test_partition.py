@@ -315,12 +315,12 @@ def test_the_command_line_prints_the_same_rows(tmp_path):
     one, two = (run(*common, "--iterations=50", f"--threads={threads}") for threads in (1, 2))
     assert (one.returncode, two.returncode) == (0, 0), two.stderr
     assert results(two.stdout) == results(one.stdout) != []
-    assert "side by side: 2 parts, the largest with 48.3 % of the work; 3.5 % in common\n" in two.stdout
-    assert "side by side" not in one.stdout
+    assert "partition: 2 parts, the largest with 48.3 % of the work; 3.5 % in common\n" in two.stdout
+    assert "partition: " not in one.stdout
     for threads, iterations in ((1, 20), (2, 50)):
         resumed = run(*common, f"--iterations={iterations}", f"--threads={threads}", f"--checkpoint={tmp_path / 'saved'}")
     assert "resumed" in resumed.stdout
-    assert "side by side: 2 parts" in resumed.stdout
+    assert "partition: 2 parts" in resumed.stdout
     assert results(resumed.stdout)[-1] == results(one.stdout)[-1]
 
 

@@ -107,7 +107,7 @@ def test_copies_of_a_session_of_ones_own_are_of_its_class(again):
 def test_a_session_of_ones_own_is_not_taken_for_the_algorithm(tmp_path):
     solver = CFRPlusSolver(KUHN)
     solver.self_play = Colder(0.5)
-    reason = "a Colder may have an update of its own"
+    reason = "Colder may override the update"
     for feature in (Feature.CHECKPOINT, Feature.WARM_START, Feature.THEOREM_5, Feature.CFR_PLUS_BOUND):
         assert solver.refusal(feature) == reason
     with pytest.raises(TypeError, match=f"cannot save cfr\\+: {reason}; pickle this one instead"):

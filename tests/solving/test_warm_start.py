@@ -324,7 +324,7 @@ def test_theory_holds_from_a_warm_start(kuhn):
     checks.run(100)
     findings = {finding.statement: finding for finding in checks.report()}
     assert findings[THEOREM_5].slack >= -1e-12
-    assert any("begun before" in finding.verdict for finding in findings.values())
+    assert any("began before" in finding.verdict for finding in findings.values())
 
 
 # Errors.
