@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from spiel_cfrplus import policies as policies
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
+    from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.game.treeplex import Treeplex
     from spiel_cfrplus.policies.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
-    from spiel_cfrplus.policies.reading import players_reach, read_policy
+    from spiel_cfrplus.policies.reading import load_policy, players_reach, read_policy
     from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
     from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
@@ -72,15 +73,18 @@ __all__ = [
     "evaluate",
     "expected_values",
     "exploitability",
+    "load_policy",
     "local_rule",
     "lock",
     "make_solver",
     "nash_conv",
     "players_reach",
     "read_policy",
+    "write_efg",
 ]
 
 _MODULES = (
+    "game.efg",
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",

@@ -38,6 +38,11 @@ def shortened(text: str) -> str:
     return line if len(line) <= _MAX_REASON else f"{line[: _MAX_REASON - 4]} ..."
 
 
+def printable(text: str) -> str:
+    """The text with spaces in place of characters that cannot be printed, such as ends of lines."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
 class DamagedError(ValueError):
     """A file does not have the expected contents; the message is the reason, one short line."""
 
@@ -149,7 +154,7 @@ class Archive:
         code_points = np.frombuffer(self.array(name, dtype, ()).tobytes(), np.uint32)
         if code_points.max(initial=0) > 127:
             raise DamagedError(f"{name} is not an ASCII text")
-        value = json.loads(code_points.astype(np.uint8).tobytes(), object_pairs_hook=_without_duplicates)
+        value = json.loads(code_points.astype(np.uint8).tobytes(), object_pairs_hook=without_duplicates)
         if not isinstance(value, dict):
             raise DamagedError(f"{name} is not a JSON object")
         return value
@@ -164,7 +169,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
       DamagedError: not a regular file, or not an archive of this package.
       TypeError: not a path.
     """
-    with _open_regular_file(checked_path(path)) as file:
+    with open_regular_file(checked_path(path)) as file:
         try:
             with zipfile.ZipFile(file) as members:
                 yield Archive(members, os.fstat(file.fileno()).st_size)
@@ -174,7 +179,7 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
             raise DamagedError(error) from error
 
 
-class _ShortReads(io.BufferedReader):
+class ShortReads(io.BufferedReader):
     """A file that limits the size of a single read."""
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -183,8 +188,13 @@ class _ShortReads(io.BufferedReader):
         return super().read(size)
 
 
-def _open_regular_file(path: str) -> _ShortReads:
-    """Opens a regular file. Directories and devices are refused, and so are pipes, because reading them could block."""
+def open_regular_file(path: str) -> ShortReads:
+    """Opens a regular file. Directories and devices are refused, and so are pipes, because reading them could block.
+
+    Raises:
+      OSError: the file does not exist or cannot be read.
+      DamagedError: it is not a regular file.
+    """
     try:
         is_regular = stat.S_ISREG(os.stat(path).st_mode)
     except OSError as error:
@@ -193,7 +203,7 @@ def _open_regular_file(path: str) -> _ShortReads:
         raise
     if not is_regular:
         raise DamagedError("not a regular file")
-    return _ShortReads(io.FileIO(path))
+    return ShortReads(io.FileIO(path))
 
 
 def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
@@ -209,7 +219,8 @@ def _read_header(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     return shape, dtype
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The `object_pairs_hook` of `json.loads` that refuses objects with a key twice."""
     names = dict(pairs)
     if len(names) < len(pairs):
         raise DamagedError("a duplicate key in a JSON object")

@@ -22,6 +22,7 @@ These three formats use the string as the only key, so they cannot represent a g
 from __future__ import annotations
 
 import dataclasses
+import os
 import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -38,6 +39,7 @@ from spiel_cfrplus.game.replayed_states import ReplayedStates, RowState, are_dee
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.kernels import tree as tree_kernels
+from spiel_cfrplus.policies import files
 
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
@@ -154,6 +156,21 @@ class StrategyProfile(Immutable):
                     )
                 own[to] = other.of_player(player)[source]
         return StrategyProfile(self.game, probabilities)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the profile to a file, which `load_policy` reads to the same doubles.
+
+        `path` holds either what it held before or the whole new file, whatever happens.
+
+        Args:
+          path: the file; its name ends in `.npz`, `.json` or `.csv`, see `policies.files`.
+
+        Raises:
+          OSError: the file cannot be written.
+          TypeError: not a path.
+          ValueError: another ending; or a `.csv` file of a game whose strings are too long for its fields.
+        """
+        files.write(path, self.game, self.probabilities)
 
     def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
         """The profile as OpenSpiel's Python table; arrays, row order and lookup are those of `TabularPolicy(game)`.

@@ -6,6 +6,7 @@ decision history, as OpenSpiel's evaluators do, and must return the same distrib
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyspiel
 
+from spiel_cfrplus._utils.archives import shortened
 from spiel_cfrplus.game.chance import at
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.subgames import checked_roots, moves
+from spiel_cfrplus.policies import files
 from spiel_cfrplus.policies.profile import PROBABILITY_TOLERANCE, StrategyProfile
 
 if TYPE_CHECKING:
@@ -52,6 +55,44 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
         raise ValueError(_wrong_number_of_policies(game, len(per_player)))
     parts = [_read_player(game, player, player_policy) for player, player_policy in enumerate(per_player)]
     return StrategyProfile(game, np.concatenate(parts))
+
+
+def load_policy(
+    path: str | os.PathLike[str],
+    game: pyspiel.Game | SequenceFormGame | None = None,
+    *,
+    max_histories: int | None = None,
+) -> StrategyProfile:
+    """Reads what `StrategyProfile.save` wrote.
+
+    Args:
+      path: a file whose name ends in `.npz`, `.json` or `.csv`.
+      game: the game of the policy, or the compiled game, which avoids the walk. By default the game that `pyspiel.load_game`
+        makes of the saved string. It must be given for a `.csv` file; for a subgame and for a game with locked infostates;
+        and for matrix games, `.efg` games, unregistered Python games, and games that are read from files.
+      max_histories: refuse games with more histories than this.
+
+    Raises:
+      OSError: the file cannot be read.
+      TypeError: `path` is no path, or `game` no game.
+      ValueError: the file is damaged or no such file, or was saved for another game; or the game must be given.
+
+    >>> import pathlib, tempfile
+    >>> from spiel_cfrplus import CFRPlusSolver
+    >>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
+    >>> solver.run(100)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = pathlib.Path(directory, "kuhn.npz")
+    ...     solver.average_profile().save(path)
+    ...     profile = load_policy(path)
+    >>> bool((profile.probabilities == solver.average_profile().probabilities).all())
+    True
+    """
+    compiled, probabilities = files.read(path, game, max_histories)
+    try:
+        return StrategyProfile(compiled, probabilities)
+    except ValueError as error:
+        raise files.damaged(path, shortened(str(error))) from error
 
 
 def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:

@@ -6,16 +6,13 @@ fingerprint.
 
 A checkpoint may come from another person. Reading one executes nothing that it contains, imports nothing that it names, and
 allocates no more memory than the file and its game require. A rule that is not of this package is saved as "module:name" and
-must be passed when the checkpoint is loaded. Without `game=` the game is loaded from the saved string. The string must be short
-and name no file; a string with parameters is loaded in another process first, see `game.trial`. The walk ends at the saved
-number of histories. Pass `game=` or `max_histories=` if you do not trust this number.
+must be passed when the checkpoint is loaded. Without `game=` the game is loaded from the saved string, see `game.saved_games`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
 import json
 import math
 import os
@@ -23,15 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pyspiel
 
-from spiel_cfrplus._utils.archives import Archive, DamagedError, open_archive, shortened
+from spiel_cfrplus._utils.archives import Archive, DamagedError, open_archive, printable, shortened
 from spiel_cfrplus._utils.files import atomic_write
-from spiel_cfrplus._utils.openspiel_output import silent_stderr
-from spiel_cfrplus.game.checks import names_of_files
-from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
-from spiel_cfrplus.game.trial import fault_of
-from spiel_cfrplus.game.walk_limits import MOST_HISTORIES, WalkLimits
+from spiel_cfrplus.game.saved_games import SavedGame
+from spiel_cfrplus.game.walk_limits import MOST_HISTORIES
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
@@ -60,9 +53,6 @@ _ROWS = "rows"
 _MOST_ITERATIONS = 2**53
 # OpenSpiel has no game with this many players.
 _MOST_PLAYERS = 1000
-# Longer or more deeply nested strings are not passed to OpenSpiel, which would use unbounded memory and time.
-_LONGEST_GAME_STRING = 4096
-_DEEPEST_GAME_STRING = 8
 # The discounts that a checkpoint describes completely.
 _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
@@ -70,20 +60,16 @@ _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(SavedGame):
     """The content of a checkpoint without the arrays, for which see `load_state`.
 
     Attributes:
-      path: the file.
       solver, algorithm: names of the solver's class and of the algorithm.
       described_rule: the rule, as returned by `describe_rule`.
       averaging, alternating, exact_ties, reduced: see `SessionOptions`.
-      game, description: the string of the game, and its description.
-      num_histories, fingerprint: of the game.
       seconds, last_iterate: of the curve.
     """
 
-    path: str | os.PathLike[str]
     solver: str
     algorithm: str
     described_rule: dict[str, Any]
@@ -91,10 +77,6 @@ class Checkpoint:
     alternating: bool
     exact_ties: bool
     reduced: bool
-    game: str
-    description: str
-    num_histories: int
-    fingerprint: str
     seconds: float
     last_iterate: bool
 
@@ -142,14 +124,14 @@ def save(session: Session, path: str | os.PathLike[str], *, algorithm: str, solv
     options = {
         "format": FORMAT,
         "solver": solver,
-        "algorithm": _printable(algorithm),
+        "algorithm": printable(algorithm),
         "alternating": how.alternating,
         "reduced": how.reduced,
         "exact_ties": how.exact_ties,
         "averaging": dataclasses.asdict(how.averaging),
         "rule": describe_rule(how.rule),
         "game": str(session.game.tree.game),
-        "description": _printable(session.game.description),
+        "description": printable(session.game.description),
         "num_histories": session.game.tree.num_histories,
         "fingerprint": session.game.fingerprint,
         "seconds": curve.seconds,
@@ -194,7 +176,7 @@ def _attributes(value: object) -> dict[str, Any]:
 
 
 def _place(value: Any) -> str:
-    return _printable(f"{value.__module__}:{value.__qualname__}")
+    return printable(f"{value.__module__}:{value.__qualname__}")
 
 
 def _described(rule: CompiledRule, name: str, value: Any) -> bool | float | str:
@@ -230,32 +212,6 @@ def _with_parameters(rule: CompiledRule | None, described: Mapping[str, Any]) ->
         if describe_rule(changed) == described:
             return changed
     return None
-
-
-def game_of(
-    saved: Checkpoint, game: pyspiel.Game | SequenceFormGame | None = None, max_histories: int | None = None
-) -> SequenceFormGame:
-    """The game of a checkpoint, compiled.
-
-    Args:
-      saved: the checkpoint.
-      game: the game; by default `pyspiel.load_game` loads the saved string. Games without such a string (matrix games, `.efg`
-        texts, unregistered Python games) and games that are read from files must be given.
-      max_histories: refuse games with more histories than this. A game that is loaded from its string may have at most as many
-        histories as the saved one.
-
-    Raises:
-      ValueError: the game differs from the saved one, cannot be loaded from its string, or is larger than `max_histories`.
-    """
-    if game is None:
-        game = _game_by_string(saved, max_histories)
-    game = compile_game(game, max_histories=max_histories)
-    if game.fingerprint != saved.fingerprint:
-        raise ValueError(
-            f"{saved.path} was saved for a game other than {game.description}: {shortened(saved.description)}, with other "
-            "infostates or payoffs. Pass the game it was saved for as game="
-        )
-    return game
 
 
 def load_state(saved: Checkpoint, session: Session) -> None:
@@ -375,52 +331,3 @@ def _check_rule(described: dict[str, Any]) -> None:
     for name, value in described.items():
         if not isinstance(value, bool | int | float | str) or not f"{name}{value}".isprintable():
             raise DamagedError(f"rule is {described!r}")
-
-
-def _game_by_string(saved: Checkpoint, max_histories: int | None) -> SequenceFormGame:
-    """Compiles the game of the saved string; refuses it if it is larger than the saved one."""
-    path, saved_histories = saved.path, saved.num_histories
-    game = _load_game(path, saved.game)
-    WalkLimits.starting_now(max_histories).check_count(game, saved_histories)
-    try:
-        return compile_game(game, max_histories=saved_histories)
-    except ValueError as error:
-        raise ValueError(
-            f"{path} was saved for a game other than {game}, or for a part of it: {error}. Pass the game it was saved for as "
-            "game="
-        ) from error
-
-
-def _load_game(path: str | os.PathLike[str], game_string: str) -> pyspiel.Game:
-    importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
-    problem = _problem_with(game_string)
-    if problem is None:
-        try:
-            with silent_stderr():
-                return pyspiel.load_game(game_string)
-        except (pyspiel.SpielError, RuntimeError, ValueError):
-            problem = "pyspiel.load_game cannot load"
-    raise ValueError(f"{path} was saved for {shortened(game_string)!r}, which {problem}; pass it as game=")
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def _problem_with(game_string: str) -> str | None:
-    """Why OpenSpiel must not load a string that another person may have written, or None."""
-    if len(game_string) > _LONGEST_GAME_STRING:
-        return f"has more than {_LONGEST_GAME_STRING} characters"
-    depths = np.cumsum([(character == "(") - (character == ")") for character in game_string])
-    if depths.max(initial=0) > _DEEPEST_GAME_STRING:
-        return f"nests games more than {_DEEPEST_GAME_STRING} deep"
-    try:
-        with silent_stderr():
-            parameters = pyspiel.game_parameters_from_string(game_string)
-    except (pyspiel.SpielError, RuntimeError, ValueError):
-        return "cannot be parsed"
-    if files := names_of_files(parameters):
-        return f"is read from {', '.join(map(repr, files))}"
-    # With invalid parameters OpenSpiel may end the process or use all memory.
-    fault = fault_of(lambda: pyspiel.load_game(game_string)) if len(parameters) > 1 else None
-    return f"fails to load in another process ({fault})" if fault else None

@@ -342,15 +342,15 @@ class Solver:
 
         Args:
           path: a file written by `save`.
-          game, max_histories: see `checkpoint.game_of`.
+          game, max_histories: see `SavedGame.compiled_game`.
           rule: the rule of the saved solver, if it is not of this package; or its `Algorithm`.
           threads: as for a new solver; checkpoints do not store it.
 
         Raises:
           OSError: the file cannot be read.
           TypeError: `path` is not a path, or `save` does not save solvers of this class.
-          ValueError: it is not a checkpoint, or of another algorithm, rule or game; see `checkpoint.game_of`; or `threads` is
-            not an integer from 1 to the number of cores.
+          ValueError: it is not a checkpoint, or of another algorithm, rule or game, see `SavedGame.compiled_game`; or `threads`
+            is not an integer from 1 to the number of cores.
         """
         if reason := cls.algorithm.refusal(Feature.CHECKPOINT):
             raise TypeError(f"cannot load a {cls.__name__}: {reason}; unpickle it instead")
@@ -359,7 +359,7 @@ class Solver:
         algorithm = _algorithm_of_checkpoint(saved, rule)
         solver_type = cls._type_of_checkpoint(saved)
         check_constructor(solver_type)
-        compiled = checkpoint.game_of(saved, game, max_histories)
+        compiled = saved.compiled_game(game, max_histories)
         options = {
             "alternating": saved.alternating,
             "averaging": saved.averaging,
