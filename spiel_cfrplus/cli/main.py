@@ -35,6 +35,7 @@ from spiel_cfrplus.cli.options import Options, Run, UsageError, first_line
 from spiel_cfrplus.cli.stop_signals import Stopped, StopSignals
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.walk_limits import WalkLimits
+from spiel_cfrplus.policies import files as policy_files
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
 from spiel_cfrplus.solving.best_response_play import check_players
@@ -127,6 +128,7 @@ def _job(arguments: list[str]) -> int:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
     options = cli_options.read_options()
     _check_plot(options)
+    _check_save_policy(options)
     game = load_game(options.game, options.players)
     for run in options.runs:
         _check_checkpoint(run, options)
@@ -153,6 +155,22 @@ def _check_plot(options: Options) -> None:
         raise UsageError(f"--plot={path}: {error}") from error
     if options.checkpoint is not None and os.path.realpath(path) == os.path.realpath(options.checkpoint):
         raise UsageError(f"--plot and --checkpoint name the same file, {path}")
+
+
+def _check_save_policy(options: Options) -> None:
+    """Finds out before any work whether the policy can be saved."""
+    path = options.save_policy
+    if path is None:
+        return
+    try:
+        policy_files.check_path(path)
+        check_writable(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--save_policy={path}: {error}") from error
+    for name in ("checkpoint", "plot"):
+        other = getattr(options, name)
+        if other is not None and os.path.realpath(path) == os.path.realpath(other):
+            raise UsageError(f"--save_policy and --{name} are both to be written to {path}")
 
 
 def _check_checkpoint(run: Run, options: Options) -> None:
@@ -291,6 +309,7 @@ def _solve(solver: Solver, options: Options, rows: list[Row], time_limit: float 
         report.print_row(row, options)
     try:
         _run_and_print(solver, options, checkpointed, checks, rows, time_limit)
+        _save_policy(solver, options)
         agrees = not options.verify or report.print_verification(solver, options)
         return 0 if agrees else _EXIT_DISAGREEMENT
     except TheoryViolationError as error:
@@ -298,6 +317,17 @@ def _solve(solver: Solver, options: Options, rows: list[Row], time_limit: float 
         return _EXIT_VIOLATION
     except ValueError as error:  # such as numbers outside the range of a float64
         raise UsageError(f"{solver.algorithm} cannot continue: {first_line(error)}") from error
+
+
+def _save_policy(solver: Solver, options: Options) -> None:
+    if options.save_policy is None:
+        return
+    try:
+        profile = solver.current_profile() if options.last_iterate else solver.average_profile()
+        profile.save(options.save_policy)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--save_policy={options.save_policy}: {error}") from error
+    print(f"{'current' if options.last_iterate else 'average'} policy saved to {options.save_policy}")
 
 
 def _run_and_print(

@@ -55,6 +55,7 @@ flags.DEFINE_string("cache", None, "Directory in which the walk through the game
 flags.DEFINE_integer("processes", 1, "Number of processes that walk through the game.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and to save to with the rows and at the end.")
 flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
+flags.DEFINE_string("save_policy", None, "A .npz, .json or .csv file to save the policy to at the end.")
 flags.DEFINE_string("plot", None, "A .png, .pdf or .svg file for a plot of the rows of all runs.")
 flags.DEFINE_boolean("check_theory", False, "Measure the theorems at every iteration, and print the results with every row.")
 flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's NashConv.")
@@ -74,6 +75,7 @@ _NOT_WITH_CROSSCHECK = (
     "plot",
     "print_freq",
     "reduce",
+    "save_policy",
     "step_size",
     "target_nash_conv",
     "threads",
@@ -136,6 +138,7 @@ class Options:
     processes: int
     checkpoint: str | None
     checkpoint_every: float
+    save_policy: str | None
     plot: str | None
     check_theory: bool
     verify: bool
@@ -174,6 +177,7 @@ def read_options() -> Options:
         processes=FLAGS.processes,
         checkpoint=FLAGS.checkpoint,
         checkpoint_every=FLAGS.checkpoint_every,
+        save_policy=FLAGS.save_policy,
         plot=FLAGS.plot,
         check_theory=FLAGS.check_theory,
         verify=FLAGS.verify,
@@ -233,6 +237,9 @@ def _algorithm(name: str) -> Algorithm:
 
 def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
     _check_features(algorithms)
+    if FLAGS.save_policy is not None and len(algorithms) > 1:
+        names = ", ".join(algorithm.name for algorithm in algorithms)
+        raise UsageError(f"--save_policy is for one algorithm at a time, not for {names}")
     if FLAGS.crosscheck:
         for name in _NOT_WITH_CROSSCHECK:
             if FLAGS[name].present:

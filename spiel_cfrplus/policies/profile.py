@@ -33,6 +33,7 @@ import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
 from spiel_cfrplus._utils.validation import checked_player
+from spiel_cfrplus.game import turn_based
 from spiel_cfrplus.game.checks import have_same_parameters
 from spiel_cfrplus.game.game_tree import NO_INFOSTATE, GameTree
 from spiel_cfrplus.game.replayed_states import ReplayedStates, RowState, are_deep, row_states
@@ -101,15 +102,19 @@ class StrategyProfile(Immutable):
         """The probability of each legal action at a state of the game; same interface as OpenSpiel's policies.
 
         Args:
-          state: a decision.
-          player: the player; by default the player to move.
+          state: a decision, also of the simultaneous-move game of which this game is the turn-based form.
+          player: the player; by default the player to move. It must be given where players move at once.
 
         Raises:
           TypeError, ValueError: the player or the infostate does not exist, or the state belongs to another game.
         """
-        self.check_knows(state.get_game())
+        prefixed = self._is_turn_based_form_of(state.get_game())
+        if not prefixed:
+            self.check_knows(state.get_game())
         player = self._checked_player(state.current_player() if player is None else player)
         treeplex, key = self.game.treeplexes[player], state.information_state_string(player)
+        if prefixed:
+            key = turn_based.infostate_prefix(player) + key
         point = treeplex.decision_point_at.get(key)
         if point is None:
             raise ValueError(f"player {player} has no infostate {key!r} in {self.game!r}")
@@ -125,6 +130,9 @@ class StrategyProfile(Immutable):
         """
         if not have_same_parameters(game, self.game.tree.game):
             raise ValueError(f"this profile belongs to another game, {self.game.description}, not to {game}")
+
+    def _is_turn_based_form_of(self, game: pyspiel.Game) -> bool:
+        return turn_based.is_turn_based_form_of(self.game.tree.game, game)
 
     def _checked_player(self, player: int) -> int:
         return checked_player(player, self.game.num_players, self.game.tree.game)
@@ -172,7 +180,7 @@ class StrategyProfile(Immutable):
         """
         files.write(path, self.game, self.probabilities)
 
-    def to_tabular_policy(self) -> openspiel_policy.TabularPolicy:
+    def to_tabular_policy(self, game: pyspiel.Game | None = None) -> openspiel_policy.TabularPolicy:
         """The profile as OpenSpiel's Python table; arrays, row order and lookup are those of `TabularPolicy(game)`.
 
         For a subgame or a game with locked infostates, the table has rows for its infostates only; see `overwritten_by`.
@@ -180,9 +188,17 @@ class StrategyProfile(Immutable):
         The first export of a game creates one `pyspiel.State` per infostate; later exports copy an array. If the game is so
         deep that these states would take more than about 200 MB, they are replayed on access (`replayed_states`).
 
+        Args:
+          game: the simultaneous-move game of which this game is the turn-based form; the table is then one of `game`, made by
+            OpenSpiel. By default it is a table of this game.
+
         Raises:
-          ValueError: two infostates have the same key in the table.
+          ValueError: two infostates have the same key in the table; or `game` is another game.
         """
+        if game is not None and self._is_turn_based_form_of(game):
+            return self._table_of_simultaneous(game)
+        if game is not None:
+            self.check_knows(game)
         tree = self.game.tree
         table = TabularTable.of(tree)
         _check_distinct_rows(tree, table.rows)
@@ -192,24 +208,45 @@ class StrategyProfile(Immutable):
             result.action_probability_array[rows, treeplex.actions[1:]] = self.probabilities[own][1:]
         return result
 
-    def to_pyspiel_policy(self) -> pyspiel.TabularPolicy:
+    def _table_of_simultaneous(self, game: pyspiel.Game) -> openspiel_policy.TabularPolicy:
+        from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
+
+        result = openspiel_policy.TabularPolicy(game)
+        for key, pairs in self.to_dict(game).items():
+            for action, probability in pairs:
+                result.policy_for_key(key)[action] = probability
+        return result
+
+    def to_pyspiel_policy(self, game: pyspiel.Game | None = None) -> pyspiel.TabularPolicy:
         """The profile for OpenSpiel's C++ functions, such as `pyspiel.nash_conv`. Keep a reference to it while they use it.
 
-        Raises:
-          ValueError: two players share an information-state string.
-        """
-        return pyspiel.TabularPolicy(self.to_dict())
+        Args:
+          game: as for `to_dict`.
 
-    def to_dict(self) -> dict[str, list[tuple[int, float]]]:
+        Raises:
+          ValueError: as for `to_dict`.
+        """
+        return pyspiel.TabularPolicy(self.to_dict(game))
+
+    def to_dict(self, game: pyspiel.Game | None = None) -> dict[str, list[tuple[int, float]]]:
         """Maps each information-state string to the (action id, probability) pairs of its legal actions.
 
+        Args:
+          game: the simultaneous-move game of which this game is the turn-based form; the strings are then those of `game`. By
+            default they are those of this game.
+
         Raises:
-          ValueError: two players share an information-state string.
+          ValueError: two players share an information-state string; or `game` is another game.
         """
+        prefixed = game is not None and self._is_turn_based_form_of(game)
+        if game is not None and not prefixed:
+            self.check_knows(game)
         result: dict[str, list[tuple[int, float]]] = {}
         for treeplex, own in zip(self.game.treeplexes, self.game.player_slices, strict=True):
             pairs = list(zip(treeplex.actions.tolist(), self.probabilities[own].tolist(), strict=True))
-            for point, key in enumerate(treeplex.infostate_keys):
+            prefix = turn_based.infostate_prefix(treeplex.player) if prefixed else ""
+            for point, own_key in enumerate(treeplex.infostate_keys):
+                key = own_key.removeprefix(prefix)
                 if key in result:
                     raise ValueError(_shared_key_error(self.game.tree, key))
                 result[key] = pairs[treeplex.sequence_start[point] : treeplex.sequence_start[point + 1]]

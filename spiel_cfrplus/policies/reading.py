@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.archives import shortened
+from spiel_cfrplus.game import turn_based
 from spiel_cfrplus.game.chance import at
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.subgames import checked_roots, moves
@@ -32,7 +33,8 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
       game: a game, or a compiled game, which avoids the walk.
       policy: a `StrategyProfile`; a `TabularPolicy` or any other `open_spiel.python.policy.Policy`; a `pyspiel.Policy`; a
         dictionary from information-state strings to {action: probability} or (action, probability) pairs; or a list of
-        these, one for each player, each used only at its player's infostates. For a subgame or a game with locked infostates, a
+        these, one for each player, each used only at its player's infostates. Tables and dictionaries may also be those of the
+        simultaneous-move game of which `game` is the turn-based form. For a subgame or a game with locked infostates, a
         table or dictionary may contain additional infostates, for example those of the whole game; for a whole game it may not.
 
     Raises:
@@ -106,7 +108,7 @@ def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray
     if isinstance(policy, pyspiel.TabularPolicy):
         policy = policy.policy_table()
     if isinstance(policy, Mapping):
-        return _read_mapping(game, player, policy)
+        return _read_mapping(game, player, _turn_based_keys(game, policy))
     if isinstance(policy, pyspiel.Policy):
         return _read_at_histories(game, player, lambda state: policy.action_probabilities(state))
     if isinstance(policy, openspiel_policy.Policy):
@@ -128,12 +130,13 @@ def _read_rows(game: SequenceFormGame, player: int, policy: openspiel_policy.Tab
     _check_num_players(game.tree.game, policy)
     has_infostates = policy.game_type.provides_information_state_string
     keys = treeplex.infostate_keys if has_infostates else _table_keys(game, player, policy)
+    row_of = _turn_based_keys(game, policy.state_lookup)
     try:
-        rows = np.array([policy.state_lookup[key] for key in keys], np.int64)
+        rows = np.array([row_of[key] for key in keys], np.int64)
     except KeyError as error:
         raise ValueError(_missing(game, player, error.args[0])) from error
     if has_infostates:
-        _check_no_additional_infostates(game, policy.state_lookup)
+        _check_no_additional_infostates(game, row_of)
     table = np.asarray(policy.action_probability_array, np.float64)
     size = (int(rows.max(initial=-1)) + 1, int(treeplex.actions.max()) + 1)
     if table.ndim != 2 or table.shape[0] < size[0] or table.shape[1] < size[1]:
@@ -164,6 +167,24 @@ def _table_keys(game: SequenceFormGame, player: int, policy: openspiel_policy.Ta
     infostates = np.flatnonzero(tree.infostate_player == player)
     histories = tree.first_history[infostates]
     return [policy._state_key(state, player) for _, state in tree.states(histories)]
+
+
+def _turn_based_keys(game: SequenceFormGame, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The table of a simultaneous-move game with the keys of its turn-based form; other tables as they are.
+
+    Players who share a string in the simultaneous-move game get the same entry, as from OpenSpiel's lookup.
+    """
+    if not turn_based.is_turn_based_form(game.tree.game):
+        return table
+    renamed, replaced = {}, set()
+    for treeplex in game.treeplexes:
+        prefix = turn_based.infostate_prefix(treeplex.player)
+        for key in treeplex.infostate_keys:
+            short = key.removeprefix(prefix)
+            if key not in table and short in table:
+                renamed[key] = table[short]
+                replaced.add(short)
+    return {**{key: entry for key, entry in table.items() if key not in replaced}, **renamed} if renamed else table
 
 
 def _read_mapping(game: SequenceFormGame, player: int, policy: Mapping[str, Any]) -> np.ndarray:
