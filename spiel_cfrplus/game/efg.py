@@ -37,8 +37,9 @@ import pyspiel
 from spiel_cfrplus._utils.archives import printable
 from spiel_cfrplus._utils.files import atomic_write
 from spiel_cfrplus.game.action_names import action_name, action_names
-from spiel_cfrplus.game.game_tree import CHANCE, TERMINAL, GameTree
+from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.walk import CHANCE, TERMINAL
 
 # Chance probabilities are written as fractions up to this denominator where that is exact. OpenSpiel reads 32-bit integers.
 _LARGEST_DENOMINATOR = 10**6

@@ -23,12 +23,12 @@ _TURN_BASED = "turn_based_simultaneous_game"
 
 def is_simultaneous(game: pyspiel.Game) -> bool:
     """Whether the players of the game move at once."""
-    return game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+    return bool(game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS)
 
 
 def is_turn_based_form(game: pyspiel.Game) -> bool:
     """Whether the game is what `pyspiel.convert_to_turn_based` makes of a simultaneous-move game."""
-    return game.get_type().short_name == _TURN_BASED
+    return bool(game.get_type().short_name == _TURN_BASED)
 
 
 def is_turn_based_form_of(turn_based: pyspiel.Game, game: pyspiel.Game) -> bool:
