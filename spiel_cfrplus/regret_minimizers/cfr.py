@@ -28,6 +28,7 @@ from spiel_cfrplus.regret_minimizers.compiled_rules import compile_errors_name, 
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, regret_bound
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule, RegretMatchingPlus, as_local_rule
+from spiel_cfrplus.regret_minimizers.rule_trial import try_rule
 from spiel_cfrplus.regret_minimizers.simplex import checked_tie_tolerance
 
 
@@ -102,6 +103,8 @@ class CFR:
         Raises:
           ValueError: wrong shape, numbers that are not finite, or invalid parameters of the rule; nothing is changed.
         """
+        if not self.rule.is_built_in:
+            try_rule(self.rule)
         checked = saturated(self.treeplex.checked_utility(utility))
         table = self.rule.parameter_table(np.array([self.iteration + 1]))
         self._state.values[:] = checked

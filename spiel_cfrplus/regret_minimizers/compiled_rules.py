@@ -175,6 +175,11 @@ class CompiledRule:
         return f"{type(self).__name__} {self.name}({numbers})" if numbers else f"{type(self).__name__} {self.name}"
 
     @property
+    def is_built_in(self) -> bool:
+        """Whether the function is one of this package."""
+        return str(getattr(self.function, "py_func", self.function).__module__).startswith("spiel_cfrplus.")
+
+    @property
     def functions(self) -> RuleFunctions:
         """The functions that are passed to the loop."""
         raise NotImplementedError

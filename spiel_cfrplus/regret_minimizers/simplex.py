@@ -40,6 +40,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     as_local_rule,
     checked_discounts,
 )
+from spiel_cfrplus.regret_minimizers.rule_trial import try_rule
 from spiel_cfrplus.regret_minimizers.step_rules import Stepping, gradient_ascent, hedge
 
 
@@ -138,6 +139,8 @@ class SimplexMinimizer:
         self._observe(saturated(self._simplices.checked_utility(utility)))
 
     def _observe(self, utility: np.ndarray) -> None:
+        if not self.rule.is_built_in:
+            try_rule(self.rule)
         t = self.iteration + 1
         table = self.rule.parameter_table(np.array([t]))
         parameters = self.rule.empty_parameters()

@@ -23,8 +23,10 @@ import numpy as np
 
 from spiel_cfrplus._utils.archives import Archive, DamagedError, open_archive, printable, shortened
 from spiel_cfrplus._utils.files import atomic_write
+from spiel_cfrplus._utils.warnings import warn
 from spiel_cfrplus.game.saved_games import SavedGame
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES
+from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
@@ -53,6 +55,8 @@ _ROWS = "rows"
 _MOST_ITERATIONS = 2**53
 # OpenSpiel has no game with this many players.
 _MOST_PLAYERS = 1000
+# In the description of a rule; no parameter can have this name.
+_DIGEST = "source digest"
 # The discounts that a checkpoint describes completely.
 _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
@@ -100,6 +104,8 @@ class Checkpoint(SavedGame):
         if rule is not None and given is not None and _with_parameters(given, described) != rule:
             rule = None
         if rule is not None:
+            if described.get(_DIGEST, "") != describe_rule(rule).get(_DIGEST, ""):
+                warn(f"the code of the rule {_in_words(described)} has changed since {self.path} was saved")
             return rule
         if given is None:
             raise ValueError(f"{self.path} was saved with the rule {_in_words(described)}; pass that rule as rule=")
@@ -168,7 +174,16 @@ def describe_rule(rule: CompiledRule) -> dict[str, Any]:
         name = kind.__name__ if kind in _DISCOUNTS.values() else _place(kind)
     else:
         name, parameters = _place(getattr(rule.function, "py_func", rule.function)), dict(rule.parameters)
-    return {"kind": name, **{key: _described(rule, key, value) for key, value in parameters.items()}}
+    described = {"kind": name, **{key: _described(rule, key, value) for key, value in parameters.items()}}
+    return described if rule.is_built_in else {**described, _DIGEST: _digest(rule)}
+
+
+def _digest(rule: CompiledRule) -> str:
+    """Identifies the code of a user's rule; empty if it depends on something unknown."""
+    try:
+        return function_digest(rule.function)[:32]
+    except UnknownFunctionError:
+        return ""
 
 
 def _attributes(value: object) -> dict[str, Any]:
@@ -188,7 +203,7 @@ def _described(rule: CompiledRule, name: str, value: Any) -> bool | float | str:
 
 
 def _in_words(described: Mapping[str, Any]) -> str:
-    parameters = ", ".join(f"{name}={value!r}" for name, value in described.items() if name != "kind")
+    parameters = ", ".join(f"{name}={value!r}" for name, value in described.items() if name not in ("kind", _DIGEST))
     return shortened(f"{described['kind']}({parameters})")
 
 
@@ -209,7 +224,7 @@ def _with_parameters(rule: CompiledRule | None, described: Mapping[str, Any]) ->
             name: value for name, value in described.items() if isinstance(value, float) and name in dict(rule.parameters)
         }
         changed = rule.with_parameters(**numbers)
-        if describe_rule(changed) == described:
+        if {**describe_rule(changed), _DIGEST: ""} == {**described, _DIGEST: ""}:
             return changed
     return None
 

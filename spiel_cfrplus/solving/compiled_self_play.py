@@ -18,6 +18,8 @@ from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import parallel, passes, self_play
 from spiel_cfrplus.kernels.layouts import PayoffArrays, TreeplexArrays
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, compile_errors_name, start_state
+from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
+from spiel_cfrplus.regret_minimizers.rule_trial import check_policy, try_rule
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.session import (
@@ -156,7 +158,26 @@ class CompiledSelfPlay(OptionalFeatures):
             table = self.rule.parameter_table(iterations)
             steps = self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
             with compile_errors_name(self.rule):
-                self._play(steps)
+                if self.rule.is_built_in:
+                    self._play(steps)
+                else:
+                    self._play_checked(steps)
+
+    def _play_checked(self, steps: self_play.Steps) -> None:
+        """The same for a rule of a user, which is tried before its first use; an error leaves the session as it was.
+
+        Raises:
+          ValueError: the policies are no distributions any more.
+        """
+        if isinstance(self.rule, LocalRule):
+            try_rule(self.rule)
+        before = {name: values.copy() for name, values in self.state_dict().items()}
+        try:
+            self._play(steps)
+            check_policy(self.rule, self._treeplexes, self.state.policy)
+        except Exception:
+            self.load_state_dict(before)
+            raise
 
     def _play(self, steps: self_play.Steps) -> None:
         arguments = (*self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())

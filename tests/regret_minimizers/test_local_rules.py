@@ -226,3 +226,69 @@ def test_a_compiled_function_stays_what_it_is():
 
     assert local_rule(nothing, per_action=("x",)).function is nothing
     assert isinstance(local_rule(per_action=("x",))(nothing), LocalRule)
+
+
+@local_rule(per_action=("regrets",))
+def counted_from_zero(point, values, policy, memory, parameters, t):
+    for a in range(len(point.actions)):
+        policy[a] = 1.0 / len(point.actions)
+
+
+@local_rule(per_action=("regrets",))
+def one_too_far(point, values, policy, memory, parameters, t):
+    for a in range(point.actions.start, point.actions.stop + 1):
+        memory.regrets[a] += 1.0
+
+
+@local_rule(per_infostate=("visits",))
+def indexed_by_action(point, values, policy, memory, parameters, t):
+    memory.visits[point.actions.start] += 1.0
+
+
+@local_rule(per_action=("regrets",))
+def sums_to_two(point, values, policy, memory, parameters, t):
+    for a in point.actions:
+        policy[a] = 2.0 / len(point.actions)
+
+
+@local_rule(per_action=("regrets",))
+def not_a_number(point, values, policy, memory, parameters, t):
+    for a in point.actions:
+        policy[a] = values[a] / 0.0
+
+
+@local_rule(parameters={"wrong": lambda t: t > 12})
+def wrong_later(point, values, policy, memory, parameters, t):
+    for a in point.actions:
+        policy[a] = (1.0 - parameters.wrong) / len(point.actions)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (counted_from_zero, "counted_from_zero writes to policy outside its decision point"),
+        (one_too_far, "one_too_far writes to memory.regrets outside its decision point"),
+        (indexed_by_action, "indexed_by_action writes to memory.visits outside its decision point"),
+        (sums_to_two, "sums_to_two left the policy [1. 1.] at a decision point with 2 actions, no distribution"),
+        (not_a_number, "not_a_number left the policy"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else str(value),
+)
+def test_a_rule_that_leaves_its_place_or_plays_no_distribution_is_refused(kuhn, rule, words):
+    for run in (
+        lambda: play(kuhn, rule, 1),
+        lambda: CFR(kuhn.treeplexes[0], rule).observe_utility(np.zeros(kuhn.treeplexes[0].num_sequences)),
+        lambda: SimplexMinimizer(2, rule).observe_utility([0.0, 1.0]),
+    ):
+        with pytest.raises(ValueError, match=re.escape(words)):
+            run()
+
+
+def test_a_rule_that_goes_wrong_later_leaves_the_session_as_it_was(kuhn):
+    session = play(kuhn, wrong_later, 10)
+    before = numbers(session)
+    with pytest.raises(ValueError, match="wrong_later left the policy"):
+        session.run(5)
+    assert numbers(session) == before
+    session.run(2)
+    assert session.iteration == 12

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tracemalloc
+import warnings
 
 import games
 import numpy as np
@@ -20,7 +21,7 @@ from waiting import within
 
 from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, compile_subgame, lock, make_solver
 from spiel_cfrplus._utils.files import check_writable
-from spiel_cfrplus.regret_minimizers import RegretMatchingPlus
+from spiel_cfrplus.regret_minimizers import RegretMatchingPlus, local_rule
 from spiel_cfrplus.solving import checkpoint
 
 NAN = float("nan")
@@ -616,3 +617,23 @@ def test_the_weight_of_a_prediction_is_part_of_a_checkpoint(tmp_path):
     solver.run(20)
     solver.save(tmp_path / "solver.npz")
     assert Solver.load(tmp_path / "solver.npz").algorithm.rule.prediction_weight == 0.25
+
+
+def closed_rule(numerator):
+    @local_rule(per_action=("regrets",))
+    def closed(point, values, policy, memory, parameters, t):
+        for a in point.actions:
+            policy[a] = min(numerator, 1.0) / len(point.actions)
+
+    return closed
+
+
+def test_a_rule_whose_code_has_changed_is_loaded_with_a_warning(tmp_path):
+    path, solver = tmp_path / "solver.npz", make_solver(closed_rule(1.0), KUHN)
+    solver.run(2)
+    solver.save(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Solver.load(path, rule=closed_rule(1.0)).iteration == 2
+    with pytest.warns(UserWarning, match=r"the code of the rule .*closed\(\) has changed since .*solver.npz was saved"):
+        assert Solver.load(path, rule=closed_rule(2.0)).iteration == 2
