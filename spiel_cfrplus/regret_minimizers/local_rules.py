@@ -139,8 +139,8 @@ def local_rule(
       The `LocalRule`.
 
     Raises:
-      TypeError: it is not a function, or has another number of arguments.
-      ValueError: invalid names.
+      TypeError: it is not a function, or has another number of arguments; or an option of another type.
+      ValueError: invalid names, or `weighs_actions` without `scale_free`.
     """
     if function is None:
         return lambda decorated: local_rule(
@@ -157,6 +157,16 @@ def local_rule(
             statements=statements,
         )
     compiled = compiled_function(function, "rule", "point, values, policy, memory, parameters, t")
+    for names in (per_action, per_infostate, per_player, statements):
+        if isinstance(names, str):
+            raise TypeError(f"expected a tuple of names, such as ({names!r},), got {names!r}")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise TypeError(f"parameters must be a dictionary of names and values, got {parameters!r}")
+    for declared in (scale_free, weighs_actions, unchanged_by_zeros):
+        if not isinstance(declared, bool):
+            raise TypeError(f"scale_free, weighs_actions and unchanged_by_zeros must be True or False, got {declared!r}")
+    if weighs_actions and not scale_free:
+        raise ValueError("weighs_actions=True requires scale_free=True: the values of merged actions are sums")
     return LocalRule(
         name=compiled.__name__ if name is None else name,
         function=compiled,

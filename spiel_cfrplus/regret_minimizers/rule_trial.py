@@ -64,7 +64,8 @@ def check_policy(rule: CompiledRule, treeplexes: TreeplexArrays, policy: np.ndar
       ValueError: it is not.
     """
     starts = treeplexes.sequence_start[:-1]
-    least, total = np.minimum.reduceat(policy, starts), np.add.reduceat(policy, starts)
+    with np.errstate(invalid="ignore"):
+        least, total = np.minimum.reduceat(policy, starts), np.add.reduceat(policy, starts)
     wrong = ~((least >= 0) & (np.abs(total - 1) <= TOLERANCE))
     if wrong.any():
         first = int(np.argmax(wrong))

@@ -292,3 +292,19 @@ def test_a_rule_that_goes_wrong_later_leaves_the_session_as_it_was(kuhn):
     assert numbers(session) == before
     session.run(2)
     assert session.iteration == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"per_action": "regrets"}, TypeError, "expected a tuple of names, such as ('regrets',), got 'regrets'"),
+        ({"statements": "theorem_5"}, TypeError, "expected a tuple of names, such as ('theorem_5',)"),
+        ({"parameters": ("rate",)}, TypeError, "parameters must be a dictionary of names and values, got ('rate',)"),
+        ({"scale_free": "no"}, TypeError, "must be True or False, got 'no'"),
+        ({"weighs_actions": True}, ValueError, "weighs_actions=True requires scale_free=True"),
+    ],
+    ids=["a name", "a statement", "no dictionary", "no bool", "weights alone"],
+)
+def test_options_of_another_form_are_refused(options, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        local_rule(plain_plus.function, **options)
