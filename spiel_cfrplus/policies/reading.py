@@ -1,22 +1,26 @@
 """Conversion of OpenSpiel policies and dictionaries into `StrategyProfile`s, with validation.
 
-Tables (`TabularPolicy`, `pyspiel.TabularPolicy`, dictionaries) are read once per infostate. Any other policy is called at every
-decision history, as OpenSpiel's evaluators do, and must return the same distribution at all histories of an infostate.
+Tables (`TabularPolicy`, `pyspiel.TabularPolicy`, dictionaries) are read once per infostate. Any other policy is a function of
+states: it is called at the first history of each infostate. It must return the same distribution at all histories of an
+infostate, which is checked at a random sample of them, or at all.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.archives import shortened
+from spiel_cfrplus._utils.progress import Advance, progress_bar
 from spiel_cfrplus.game import turn_based
 from spiel_cfrplus.game.chance import at
+from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.subgames import checked_roots, moves
 from spiel_cfrplus.policies import files
@@ -25,8 +29,14 @@ from spiel_cfrplus.policies.profile import PROBABILITY_TOLERANCE, StrategyProfil
 if TYPE_CHECKING:
     from open_spiel.python import policy as openspiel_policy
 
+Check = Literal["sample", "all"]
+SAMPLE_SIZE = 1000
+"""The number of additional histories of each player at which a function is called by default."""
 
-def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyProfile:
+
+def read_policy(
+    game: pyspiel.Game | SequenceFormGame, policy: Any, *, check: Check = "sample", seed: int = 0, progress: bool = False
+) -> StrategyProfile:
     """Converts `policy` into a profile of `game`.
 
     Args:
@@ -36,12 +46,20 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
         these, one for each player, each used only at its player's infostates. Tables and dictionaries may also be those of the
         simultaneous-move game of which `game` is the turn-based form. For a subgame or a game with locked infostates, a
         table or dictionary may contain additional infostates, for example those of the whole game; for a whole game it may not.
+      check: where a policy that is not a table must agree with what it returns at the first history of the infostate. "sample":
+        at `SAMPLE_SIZE` other histories of each player, or at all if there are fewer; "all": at all histories, as OpenSpiel's
+        evaluators call it.
+      seed: of the sample.
+      progress: show a progress bar on standard error while a policy is called, if that is a terminal.
 
     Raises:
       TypeError: not a policy, or not a game.
+      ValueError: `check` is neither "sample" nor "all".
       ValueError: a profile or a table of another game; the wrong number of policies; an infostate is missing; its value is not
-        a distribution, see `StrategyProfile`, or contains illegal actions; or it differs between two histories.
+        a distribution, see `StrategyProfile`, or contains illegal actions; or it differs between two of the
+        histories where this is checked.
     """
+    checked_check(check)
     game = compile_game(game)
     if isinstance(policy, StrategyProfile):
         if policy.game is game:
@@ -55,7 +73,9 @@ def read_policy(game: pyspiel.Game | SequenceFormGame, policy: Any) -> StrategyP
     per_player = policy if isinstance(policy, Sequence) and not isinstance(policy, str) else [policy] * game.num_players
     if len(per_player) != game.num_players:
         raise ValueError(_wrong_number_of_policies(game, len(per_player)))
-    parts = [_read_player(game, player, player_policy) for player, player_policy in enumerate(per_player)]
+    with progress_bar(progress, unit="calls") as advance:
+        calls = _Calls(check, seed, advance)
+        parts = [_read_player(game, player, player_policy, calls) for player, player_policy in enumerate(per_player)]
     return StrategyProfile(game, np.concatenate(parts))
 
 
@@ -97,30 +117,67 @@ def load_policy(
         raise files.damaged(path, shortened(str(error))) from error
 
 
-def _read_player(game: SequenceFormGame, player: int, policy: Any) -> np.ndarray:
+def checked_check(check: Any) -> Check:
+    """The argument itself.
+
+    Raises:
+      ValueError: neither "sample" nor "all".
+    """
+    if check not in ("sample", "all"):
+        raise ValueError(f"expected check='sample' or check='all', got {check!r}")
+    return check
+
+
+@dataclasses.dataclass(frozen=True)
+class _Calls:
+    """How a policy that is a function is called; see `read_policy`."""
+
+    check: Check
+    seed: int
+    advance: Advance
+
+
+def histories_to_call(tree: GameTree, player: int, check: Check = "sample", seed: int = 0) -> np.ndarray:
+    """int64, ascending: the first history of each infostate of the player, and a sample of the others, or all of them."""
+    histories = np.flatnonzero(tree.actor == player)
+    if check == "all":
+        return histories
+    first = tree.first_history[tree.infostate_player == player]
+    others = np.setdiff1d(histories, first, assume_unique=True)
+    if len(others) > SAMPLE_SIZE:
+        others = np.random.default_rng((seed, player)).choice(others, SAMPLE_SIZE, replace=False)
+    return np.union1d(first, others)
+
+
+def _read_player(game: SequenceFormGame, player: int, policy: Any, calls: _Calls) -> np.ndarray:
     """The behavioral policy of one player, float64 (S_p,)."""
     from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
 
     if isinstance(policy, StrategyProfile):
         return read_policy(game, policy).of_player(player)
-    if isinstance(policy, openspiel_policy.TabularPolicy) and _is_plain_table(policy, openspiel_policy.TabularPolicy):
+    if is_plain_table(policy):
         return _read_rows(game, player, policy)
     if isinstance(policy, pyspiel.TabularPolicy):
         policy = policy.policy_table()
     if isinstance(policy, Mapping):
         return _read_mapping(game, player, _turn_based_keys(game, policy))
     if isinstance(policy, pyspiel.Policy):
-        return _read_at_histories(game, player, lambda state: policy.action_probabilities(state))
+        return _call(game, player, lambda state: policy.action_probabilities(state), calls)
     if isinstance(policy, openspiel_policy.Policy):
-        return _read_at_histories(game, player, lambda state: policy.action_probabilities(state, player))
+        return _call(game, player, lambda state: policy.action_probabilities(state, player), calls)
     raise TypeError(
         f"{game.tree.game}: expected a StrategyProfile, an OpenSpiel policy, a dictionary, or a list of one of these per "
         f"player; got {policy!r} for player {player}"
     )
 
 
-def _is_plain_table(policy: openspiel_policy.TabularPolicy, plain: type[openspiel_policy.TabularPolicy]) -> bool:
-    """Whether the array determines the policy: not so if a subclass or a patched object overrides the lookup methods."""
+def is_plain_table(policy: Any) -> bool:
+    """Whether it is a `TabularPolicy` and the array determines it: a subclass or an object may override the lookup methods."""
+    from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
+
+    plain = openspiel_policy.TabularPolicy
+    if not isinstance(policy, plain):
+        return False
     methods = ("action_probabilities", "policy_for_key", "_state_key")
     return all(getattr(type(policy), name) is getattr(plain, name) and name not in vars(policy) for name in methods)
 
@@ -214,13 +271,14 @@ def _check_no_additional_infostates(game: SequenceFormGame, keys: Iterable[str])
         )
 
 
-def _read_at_histories(game: SequenceFormGame, player: int, policy: Callable[[pyspiel.State], Any]) -> np.ndarray:
+def _call(game: SequenceFormGame, player: int, policy: Callable[[pyspiel.State], Any], calls: _Calls) -> np.ndarray:
     tree, treeplex = game.tree, game.treeplexes[player]
     keys = treeplex.infostate_keys
     point_of_infostate = np.cumsum(tree.infostate_player == player) - 1
     probabilities = np.ones(treeplex.num_sequences)
     first_history: dict[int, int] = {}
-    for history, state in tree.states(np.flatnonzero(tree.actor == player)):
+    for history, state in tree.states(histories_to_call(tree, player, calls.check, calls.seed)):
+        calls.advance(1)
         point = int(point_of_infostate[tree.infostate[history]])
         try:
             distribution = policy(state)

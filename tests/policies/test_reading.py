@@ -1,5 +1,6 @@
 """Conversion of policies: all accepted formats give the same numbers, and errors name the infostate."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import external_sampling_mccfr, get_all_states
 
 from spiel_cfrplus import SequenceFormGame, StrategyProfile, compile_game, compile_subgame, evaluate, lock, read_policy
+from spiel_cfrplus.policies import reading
 
 Strategies = dict[str, dict[int, float]]
 """Action probabilities by information-state string."""
@@ -419,3 +421,76 @@ def test_a_profile_of_another_part_of_the_game_is_refused(kuhn):
     words = ["another game, kuhn_poker() below [0, 1], ", "not to kuhn_poker(), 12 infostates, "]
     with pytest.raises(ValueError, match=mentions(*words)):
         read_policy(kuhn, part)
+
+
+# Where a policy that is a function is called.
+
+
+class CountingPolicy(CalledPolicy):
+    """Uniform, but in `exceptions`; records the histories at which it is called."""
+
+    def __init__(self, game: pyspiel.Game, exceptions: tuple[str, ...] = ()):
+        super().__init__(game, self._uniform)
+        self.calls: list[str] = []
+        self._exceptions = exceptions
+
+    def _uniform(self, state: pyspiel.State) -> dict[int, float]:
+        self.calls.append(state.history_str())
+        actions = state.legal_actions()
+        if self.calls[-1] in self._exceptions:
+            return {action: float(action == actions[0]) for action in actions}
+        return {action: 1 / len(actions) for action in actions}
+
+
+def called(game: SequenceFormGame, **options: Any) -> list[str]:
+    policy = CountingPolicy(game.tree.game)
+    assert (read_policy(game, policy, **options).probabilities == StrategyProfile.uniform(game).probabilities).all()
+    assert len(set(policy.calls)) == len(policy.calls)
+    return policy.calls
+
+
+def test_a_function_is_called_once_per_infostate_and_at_a_seeded_sample(leduc):
+    tree, calls = leduc.tree, called(leduc)
+    assert len(calls) == leduc.num_infostates + 2 * reading.SAMPLE_SIZE
+    first = {", ".join(map(str, tree.history_actions(history))) for history in tree.first_history}
+    assert first < set(calls)
+    assert called(leduc, seed=0) == calls
+    assert called(leduc, seed=1) != calls
+    assert len(called(leduc, check="all")) == np.count_nonzero(tree.actor >= 0) == 3780
+
+
+def test_small_games_are_checked_everywhere(kuhn):
+    assert sorted(called(kuhn)) == sorted(called(kuhn, check="all"))
+
+
+def test_check_all_finds_a_single_different_history(leduc):
+    tree = leduc.tree
+    not_sampled = sorted(set(called(leduc, check="all")) - set(called(leduc)))[0]
+    policy = CountingPolicy(tree.game, (not_sampled,))
+    assert read_policy(leduc, policy) is not None  # the price of the sample
+    with pytest.raises(ValueError, match="is not a function of the infostate"):
+        read_policy(leduc, policy, check="all")
+    seeds = [seed for seed in range(20) if not_sampled in called(leduc, seed=seed)]
+    with pytest.raises(ValueError, match="is not a function of the infostate"):
+        read_policy(leduc, policy, seed=seeds[0])
+
+
+def test_the_histories_of_each_player_of_a_list_are_called(leduc):
+    policies = [CountingPolicy(leduc.tree.game), CountingPolicy(leduc.tree.game)]
+    read_policy(leduc, policies, check="all")
+    assert [len(policy.calls) for policy in policies] == [int((leduc.tree.actor == player).sum()) for player in range(2)]
+
+
+@pytest.mark.parametrize("check", ["none", None, True, 100])
+def test_an_unknown_check_is_refused(kuhn, check):
+    with pytest.raises(ValueError, match=mentions("check='sample' or check='all'", repr(check))):
+        read_policy(kuhn, UNIFORM, check=check)
+
+
+def test_progress_is_shown_on_terminals_only(kuhn, monkeypatch, capsys):
+    read_policy(kuhn, CountingPolicy(kuhn.tree.game), progress=True)
+    assert capsys.readouterr().err == ""
+    steps: list[int] = []
+    monkeypatch.setattr(reading, "progress_bar", lambda show, unit: contextlib.nullcontext(steps.append if show else None))
+    read_policy(kuhn, CountingPolicy(kuhn.tree.game), progress=True)
+    assert sum(steps) == 24
