@@ -36,6 +36,7 @@ from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
+from spiel_cfrplus.openspiel.kept_trees import kept_tree
 from spiel_cfrplus.policies.profile import TabularTable
 from spiel_cfrplus.regret_minimizers.regret_matching import DiscountSchedule, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.solving.compiled_self_play import blocks
@@ -336,7 +337,7 @@ class CFRSolver(_CFRSolver):
 
 def _walk(game: pyspiel.Game) -> GameTree:
     try:
-        return GameTree.from_game(game)
+        return kept_tree(game)
     except ValueError as error:
         if isinstance(error.__cause__, pyspiel.SpielError):
             raise error.__cause__ from None  # OpenSpiel's solver raises this error
