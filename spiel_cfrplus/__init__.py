@@ -21,10 +21,18 @@ if TYPE_CHECKING:
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
     from spiel_cfrplus.game.efg import write_efg
+    from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.game.treeplex import Treeplex
-    from spiel_cfrplus.policies.evaluation import Evaluation, evaluate, expected_values, exploitability, nash_conv
+    from spiel_cfrplus.policies.evaluation import (
+        Evaluation,
+        best_response,
+        evaluate,
+        expected_values,
+        exploitability,
+        nash_conv,
+    )
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
     from spiel_cfrplus.policies.reading import load_policy, players_reach, read_policy
@@ -58,6 +66,7 @@ __all__ = [
     "DiscountedCFRSolver",
     "Evaluation",
     "GameTree",
+    "InfostateTable",
     "LinearCFRSolver",
     "LocalRule",
     "LockedGame",
@@ -68,12 +77,14 @@ __all__ = [
     "Solver",
     "StrategyProfile",
     "Treeplex",
+    "best_response",
     "compile_game",
     "compile_subgame",
     "evaluate",
     "expected_values",
     "exploitability",
     "load_policy",
+    "infostate_table",
     "local_rule",
     "lock",
     "make_solver",
@@ -85,6 +96,7 @@ __all__ = [
 
 _MODULES = (
     "game.efg",
+    "analysis.infostate_table",
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",

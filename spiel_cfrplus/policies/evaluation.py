@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
+from spiel_cfrplus._utils.validation import checked_player
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.policies.profile import StrategyProfile
@@ -98,6 +99,27 @@ def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
     return Evaluation(
         game, frozen(values, np.float64), frozen(best_response_values, np.float64), StrategyProfile(game, response)
     )
+
+
+def best_response(game: pyspiel.Game | SequenceFormGame, policy: Any, player: int) -> StrategyProfile:
+    """The profile in which `player` plays its (pure) best response to the others, who play as before.
+
+    Ties are broken in favor of the first action. At infostates that chance and the others do not reach, the first action is
+    played.
+
+    Args:
+      game, policy: as for `evaluate`.
+      player: the player who responds.
+
+    Raises:
+      TypeError, ValueError: the player does not exist; or as for `evaluate`.
+    """
+    game = compile_game(game)
+    own = game.player_slices[checked_player(player, game.num_players, game.tree.game)]
+    profile = read_policy(game, policy)
+    probabilities = profile.probabilities.copy()
+    probabilities[own] = evaluate(game, profile).best_responses.probabilities[own]
+    return StrategyProfile(game, probabilities)
 
 
 def expected_values(game: pyspiel.Game | SequenceFormGame, policy: Any) -> npt.NDArray[np.float64]:

@@ -208,3 +208,28 @@ def test_a_solver_reports_the_nash_conv_of_its_average_policy(algorithm):
     game = solver.game.tree.game
     assert solver.nash_conv() == solver.evaluate().nash_conv == close(pyspiel.nash_conv(game, average))
     assert evaluate(solver.game, solver.current_profile()).nash_conv == close(pyspiel.nash_conv(game, current))
+
+
+# Best responses as profiles.
+
+
+@pytest.mark.parametrize("name", ZERO_SUM + OTHER)
+def test_a_best_response_is_a_profile_worth_its_value(name):
+    game = compiled(name)
+    profile = random_profiles(game, 1)[0]
+    evaluation = evaluate(game, profile)
+    for player in range(game.num_players):
+        response = spiel_cfrplus.best_response(game, profile, player)
+        assert spiel_cfrplus.expected_values(game, response)[player] == close(evaluation.best_response_values[player])
+        for other in range(game.num_players):
+            if other != player:
+                assert (response.of_player(other) == profile.of_player(other)).all()
+        assert set(response.of_player(player)) <= {0.0, 1.0}
+
+
+def test_best_responses_read_policies_and_games_and_refuse_unknown_players():
+    game = GAMES["kuhn_poker"]()
+    response = spiel_cfrplus.best_response(game, openspiel_policy.UniformRandomPolicy(game), 1)
+    assert response.to_dict()["1b"] == [(0, 0.0), (1, 1.0)]
+    with pytest.raises(ValueError, match="players 0 to 1, got 2"):
+        spiel_cfrplus.best_response(game, StrategyProfile.uniform(compile_game(game)), 2)
