@@ -96,7 +96,7 @@ class Table:
         """The rows that are printed."""
         return self.rows(np.arange(min(_MAX_ROWS, len(self))))
 
-    def _note(self, shown: Self) -> str:
+    def _note(self, shown: Table) -> str:
         """What is printed below the rows; empty if all are shown."""
         return f"({len(shown)} of {len(self)} rows)" if len(shown) < len(self) else ""
 
