@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.analysis import checkpointed_run as checkpointed_run
     from spiel_cfrplus.analysis import convergence as convergence
     from spiel_cfrplus.analysis import crosscheck as crosscheck
+    from spiel_cfrplus.analysis import infostate_table as infostate_table
     from spiel_cfrplus.analysis import monotone_updates as monotone_updates
     from spiel_cfrplus.analysis import plotting as plotting
     from spiel_cfrplus.analysis import theory as theory
