@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from spiel_cfrplus import policies as policies
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
-    from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
+    from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.game.treeplex import Treeplex
@@ -83,8 +83,8 @@ __all__ = [
     "evaluate",
     "expected_values",
     "exploitability",
-    "load_policy",
     "infostate_table",
+    "load_policy",
     "local_rule",
     "lock",
     "make_solver",

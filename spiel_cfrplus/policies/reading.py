@@ -93,10 +93,12 @@ def load_policy(
         makes of the saved string. It must be given for a `.csv` file; for a subgame and for a game with locked infostates;
         and for matrix games, `.efg` games, unregistered Python games, and games that are read from files.
       max_histories: refuse games with more histories than this.
+
     Raises:
       OSError: the file cannot be read.
       TypeError: `path` is no path, or `game` no game.
       ValueError: the file is damaged or no such file, or was saved for another game; or the game must be given.
+
     >>> import pathlib, tempfile
     >>> from spiel_cfrplus import CFRPlusSolver
     >>> solver = CFRPlusSolver(pyspiel.load_game("kuhn_poker"))
@@ -113,8 +115,8 @@ def load_policy(
         return StrategyProfile(compiled, probabilities)
     except ValueError as error:
         raise files.damaged(path, shortened(str(error))) from error
-def checked_check(check: Any) -> Check:
-    """The argument itself.
+
+
 def checked_check(check: Any) -> None:
     """Checks the argument.
 
