@@ -30,16 +30,14 @@ import argparse
 import contextlib
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from contenders import CONTENDERS
-from timing import game_string, positive, seconds_per_repetition
+from processes import NoAnswerError, Process, reported_seconds
+from timing import game_string, markdown_table, positive, seconds_per_repetition, shown
 
 CONTENDERS_FILE = str(pathlib.Path(__file__).with_name("contenders.py"))
 OURS = ("spiel_cfrplus", "spiel_cfrplus_reduced")
@@ -70,55 +68,6 @@ GAMES: dict[str, tuple[str, float | None]] = {
 }
 
 
-class NoAnswerError(Exception):
-    """The process of a solver reports an error, has ended, or has exceeded the limit."""
-
-
-class Process:
-    """A process of `contenders.py` for a game; killed at the end of the `with`."""
-
-    def __init__(self, python: str, *arguments: str):
-        self.start = time.perf_counter()
-        command = [python, CONTENDERS_FILE, *arguments]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.start
-
-    def answer(self, limit: float) -> dict[str, Any]:
-        """The next line that the process prints.
-
-        Raises:
-          NoAnswerError: there is none within `limit` seconds, or the line reports an error.
-        """
-        timer = threading.Timer(limit, self.process.kill)
-        timer.start()
-        line = self.process.stdout.readline()
-        over = not timer.is_alive()
-        timer.cancel()
-        if not line:
-            raise NoAnswerError("over the limit of time" if over else "its process ended without an answer")
-        result = json.loads(line)
-        if message := result.get("absent") or result.get("error"):
-            raise NoAnswerError(message)
-        return result
-
-    def tell(self, limit: float, **command: object) -> dict[str, Any]:
-        """Sends a command and returns the answer."""
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(json.dumps(command) + "\n")
-        return self.answer(limit)
-
-
 class Comparison:
     """The measurements.
 
@@ -142,7 +91,8 @@ class Comparison:
     def _introduce(self, solver: str) -> dict[str, Any]:
         """The versions of solver and interpreter; also fills the caches of the solver."""
         try:
-            with tempfile.TemporaryDirectory() as folder, Process(self.pythons[solver], solver, "kuhn_poker") as process:
+            command = (self.pythons[solver], CONTENDERS_FILE, solver, "kuhn_poker")
+            with tempfile.TemporaryDirectory() as folder, Process(*command) as process:
                 ready = process.answer(max(self.limit, 60))
                 process.tell(self.limit, export=str(pathlib.Path(folder) / "policy.json"))
         except (NoAnswerError, OSError) as error:
@@ -174,7 +124,7 @@ class Comparison:
         """Measures the time to NashConv and the peak memory."""
         result |= {"seconds_to": {}, "wall_seconds_to": {}, "iterations_to": {}}
         command = (solver, game, "--converge-to", str(min(TARGETS)))
-        with noted(result), Process(self.pythons[solver], *command) as process:
+        with noted(result), Process(self.pythons[solver], CONTENDERS_FILE, *command) as process:
             while len(result["seconds_to"]) < len(TARGETS):
                 row = process.answer(max(0, self.limit - process.seconds()))
                 if "iteration" not in row:  # the message that the set-up is done
@@ -192,7 +142,7 @@ class Comparison:
             processes: dict[str, Process] = {}
             for solver, result in results.items():
                 with noted(result):
-                    process = stack.enter_context(Process(self.pythons[solver], solver, game))
+                    process = stack.enter_context(Process(self.pythons[solver], CONTENDERS_FILE, solver, game))
                     result["setup_seconds"] = process.answer(self.limit)["setup_seconds"]
                     result["settled"] = process.tell(2 * self.limit, settle=[self.settle, self.limit])["iterations"]
                     processes[solver] = process
@@ -210,7 +160,7 @@ class Comparison:
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "policy.json")
             own_nash_conv = process.tell(2 * self.limit, export=path)["nash_conv"]
-            with Process(sys.executable, solver, game, "--check", path) as checker:
+            with Process(sys.executable, CONTENDERS_FILE, solver, game, "--check", path) as checker:
                 return abs(checker.answer(2 * self.limit)["checked"] - own_nash_conv)
 
     def times_fastest_public(self, name: str, solver: str) -> float | None:
@@ -259,11 +209,6 @@ class Comparison:
         return "\n".join(lines)
 
 
-def reported_seconds(repeat: Callable[[int], dict[str, Any]], n: int) -> float:
-    """The seconds that a process reports for n iterations."""
-    return repeat(n)["seconds"]
-
-
 @contextlib.contextmanager
 def noted(result: dict[str, Any]) -> Iterator[None]:
     """Stores the reason of a missing answer as a note in the result."""
@@ -271,17 +216,6 @@ def noted(result: dict[str, Any]) -> Iterator[None]:
         yield
     except NoAnswerError as error:
         result.setdefault("note", str(error))
-
-
-def shown(number: float | None, text_format: str) -> str:
-    """The formatted number, or a dash for None."""
-    return "-" if number is None else text_format.format(number)
-
-
-def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table with all columns but the first aligned to the right."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def main() -> None:

@@ -27,14 +27,11 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
+from processes import AbsentError, print_answers
 from timing import use_one_core
 
 # Maps each information-state string to the probabilities of the legal actions, in their order.
 Policy = dict[str, list[float]]
-
-
-class AbsentError(Exception):
-    """The contender is not available in this interpreter."""
 
 
 class Contender(Protocol):
@@ -164,19 +161,21 @@ class OpenSpielJax:
 
 
 class LiteEfg:
-    """LiteEFG's baseline CFR+. It writes the game to a file in the home directory; here the file is always created again."""
+    """A baseline of LiteEFG, CFR+ by default.
+
+    LiteEFG writes the game to a file in the home directory. Without `home` the file is always created again.
+    """
 
     average = "linear-avg-iterate"
 
-    def __init__(self, game: str):
+    def __init__(self, game: str, baseline: str = "CFRplus", home: str | None = None, **options: Any):
         import LiteEFG
         import pyspiel
-        from LiteEFG.baselines import CFRplus
 
-        with tempfile.TemporaryDirectory() as home:
-            os.environ["HOME"] = home
-            self.environment = LiteEFG.OpenSpielEnv(pyspiel.load_game(game), regenerate=True)
-        self.graph = CFRplus.graph()
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["HOME"] = folder if home is None else home
+            self.environment = LiteEFG.OpenSpielEnv(pyspiel.load_game(game), regenerate=home is None)
+        self.graph = importlib.import_module(f"LiteEFG.baselines.{baseline}").graph(**options)
         self.environment.set_graph(self.graph)
 
     def run(self, num_iterations: int) -> None:
@@ -188,11 +187,18 @@ class LiteEfg:
         return sum(self.environment.exploitability(self.graph.current_strategy(), self.average))
 
     def policy(self) -> Policy:
+        return self._table(self.average)
+
+    def current_policy(self) -> Policy:
+        """The current policy."""
+        return self._table("last-iterate")
+
+    def _table(self, which: str) -> Policy:
         import LiteEFG
 
         result: Policy = {}
         for player in (1, 2):
-            table = LiteEFG.FileEnv.get_strategy(self.environment, player, self.graph.current_strategy(), self.average)
+            table = LiteEFG.FileEnv.get_strategy(self.environment, player, self.graph.current_strategy(), which)
             result |= {urllib.parse.unquote(name.split("__", 1)[1]): probabilities for name, probabilities in table}
         return result
 
@@ -336,7 +342,7 @@ def check(solver: str, game: str, path: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Reads the command line and prints the answers; redirects other output, also that of C++ code, to standard error."""
+    """Reads the command line and prints the answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("solver", choices=list(CONTENDERS))
     parser.add_argument("game")
@@ -346,16 +352,10 @@ def main() -> None:
     parser.add_argument("--check", metavar="FILE", help="print NashConv of the policy in this file")
     args = parser.parse_args()
     use_one_core()
-    with os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1) as out:
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        work = check(args.solver, args.game, args.check) if args.check else contend(args.solver, args.game, args.converge_to)
-        try:
-            for answer in work:
-                print(json.dumps(answer), file=out)
-        except (AbsentError, ImportError) as error:
-            print(json.dumps({"absent": str(error)}), file=out)
-        except Exception as error:
-            print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=out)
+    if args.check:
+        print_answers(check(args.solver, args.game, args.check))
+    else:
+        print_answers(contend(args.solver, args.game, args.converge_to))
 
 
 if __name__ == "__main__":

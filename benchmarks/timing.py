@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
+import pathlib
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,14 +44,14 @@ def seconds_of(work: Callable[..., object], *args: object) -> float:
     return time.perf_counter() - start
 
 
-def seconds_per_repetition(
+def seconds_of_blocks(
     contenders: Mapping[str, Callable[[int], Any]],
     *,
     blocks: int = 7,
     block_seconds: float = 0.3,
     limit: float = math.inf,
     measure: Callable[[Callable[[int], Any], int], float] = seconds_of,
-) -> dict[str, float]:
+) -> dict[str, list[float]]:
     """Times contenders in turns, a block of repetitions each, so that changes of the load affect all of them.
 
     Args:
@@ -60,7 +62,7 @@ def seconds_per_repetition(
       measure: calls such a function with n and returns the seconds that it took.
 
     Returns:
-      By name, the median over the blocks of the seconds per repetition.
+      By name, the seconds per repetition of each block.
     """
     repetitions = {name: _repetitions_in(block_seconds, repeat, measure) for name, repeat in contenders.items()}
     times: dict[str, list[float]] = {name: [] for name in contenders}
@@ -69,7 +71,12 @@ def seconds_per_repetition(
             n = repetitions[name]
             if not times[name] or n * sum(times[name]) < limit:
                 times[name].append(measure(repeat, n) / n)
-    return {name: statistics.median(seconds) for name, seconds in times.items()}
+    return times
+
+
+def seconds_per_repetition(contenders: Mapping[str, Callable[[int], Any]], **options: Any) -> dict[str, float]:
+    """By name, the median of `seconds_of_blocks`, which has the same arguments."""
+    return {name: statistics.median(seconds) for name, seconds in seconds_of_blocks(contenders, **options).items()}
 
 
 def _repetitions_in(seconds: float, repeat: Callable[[int], Any], measure: Callable[[Callable[[int], Any], int], float]) -> int:
@@ -79,6 +86,27 @@ def _repetitions_in(seconds: float, repeat: Callable[[int], Any], measure: Calla
     return max(1, round(n * seconds / elapsed))
 
 
+class Record:
+    """Rows of numbers, which may be kept in a file, so that a long measurement can be made in several parts."""
+
+    def __init__(self, path: str | None = None):
+        """Reads the rows that the file, if there is one, contains."""
+        self.path = pathlib.Path(path) if path else None
+        self.rows: dict[tuple[str, ...], dict[str, Any]] = {}
+        if self.path and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                row = json.loads(line)
+                self.rows[tuple(row["key"])] = row["numbers"]
+
+    def measure(self, key: tuple[str, ...], measure: Callable[[], dict[str, Any]]) -> None:
+        """Measures a row and writes it to the end of the file, unless it is there already."""
+        if key not in self.rows:
+            self.rows[key] = measure()
+            if self.path:
+                with self.path.open("a") as file:
+                    file.write(json.dumps({"key": key, "numbers": self.rows[key]}) + "\n")
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Prints text left-aligned in the first column and right-aligned in the others."""
     lines = [list(map(str, line)) for line in [header, *rows]]
@@ -86,3 +114,14 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
     for first, *others in lines:
         cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
         print("  ".join(cells))
+
+
+def shown(number: float | None, text_format: str) -> str:
+    """The formatted number, or a dash for None."""
+    return "-" if number is None else text_format.format(number)
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table with all columns but the first aligned to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
