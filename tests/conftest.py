@@ -1,10 +1,16 @@
 """Compiled games that several test files use, and the number of cores that the tests assume."""
 
+import signal
+
 import pytest
 from games import GAMES
 
 from spiel_cfrplus import SequenceFormGame, compile_game
 from spiel_cfrplus._utils import validation
+
+
+# The workers of pytest-xdist ignore Ctrl-C, and so would the processes that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

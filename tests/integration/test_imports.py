@@ -51,6 +51,7 @@ def test_loading_a_checkpoint_of_a_python_game_imports_the_game(tmp_path):
     assert run_python(f"import spiel_cfrplus; print(spiel_cfrplus.Solver.load({str(path)!r}).iteration)") == "7\n"
 
 
+@pytest.mark.slow  # a process for each module; the test of the layout finds circles as well
 def test_every_module_can_be_imported_first():
     """No module depends on an earlier import of another one, as in circular imports."""
     run_python("""

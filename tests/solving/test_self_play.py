@@ -52,8 +52,9 @@ def average_nash_conv(session):
         *itertools.product([KUHN], RULES, [200], [True, False]),
         *itertools.product([RICH_IN_TIES], RULES, [50], [True, False]),
         (LEDUC, DiscountedRegretMatching(), 20, False),
-        (LEDUC, RegretMatching(), 200, True),
-        (LEDUC, RegretMatchingPlus(), 200, True),
+        pytest.param(LEDUC, RegretMatching(), 200, True, marks=pytest.mark.slow),
+        (LEDUC, RegretMatchingPlus(), 60, True),
+        pytest.param(LEDUC, RegretMatchingPlus(), 200, True, marks=pytest.mark.slow),
     ],
     ids=str,
 )
