@@ -8,7 +8,6 @@ from games import GAMES
 from spiel_cfrplus import SequenceFormGame, compile_game
 from spiel_cfrplus._utils import validation
 
-
 # The workers of pytest-xdist ignore Ctrl-C, and so would the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
