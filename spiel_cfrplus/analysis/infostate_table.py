@@ -225,7 +225,7 @@ def _counterfactual_values(profile: StrategyProfile) -> np.ndarray:
     return values
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Reach:
     """The counterfactual reach of a player's histories and decision points.
 

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 from repository import ROOT
-from rules import counted_hedge, discounted_plus, matching_plus, plain_plus, scheduled_plus
 from symmetric_games import COMPARED
+from user_rules import counted_hedge, discounted_plus, matching_plus, plain_plus, scheduled_plus
 
 from spiel_cfrplus import Averaging, compile_game
 from spiel_cfrplus.regret_minimizers import (
@@ -116,7 +116,7 @@ def test_a_rule_is_found_by_its_name_in_another_process():
     result = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT / "tests" / "helpers", capture_output=True, text=True, check=True
     )
-    assert result.stdout == "LocalRule counted_hedge(rate=0.3) rules\n"
+    assert result.stdout == "LocalRule counted_hedge(rate=0.3) user_rules\n"
 
 
 @pytest.mark.parametrize("rule", [plain_plus, counted_hedge, discounted_plus], ids=str)

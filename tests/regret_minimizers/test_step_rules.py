@@ -35,6 +35,9 @@ from spiel_cfrplus.regret_minimizers.step_rules import (
     treeplex_gradient_ascent,
 )
 
+# Every rule is compiled for several kinds of arguments, which takes minutes.
+pytestmark = pytest.mark.slow
+
 KUHN = compile_game(pyspiel.load_game("kuhn_poker"))
 ON_SIMPLICES = {
     "hedge": (Hedge, numpy_minimizers.Hedge),
