@@ -27,6 +27,7 @@ def run(*flags):
     return result.returncode, result.stdout, result.stderr
 
 
+@pytest.mark.slow
 def test_three_algorithms_one_without_python_objects(tmp_path):
     path = tmp_path / "numbers.jsonl"
     code, output, errors = run("--algorithms", "pcfr+", "dilated_entropy", "cfr-br", f"--json={path}")
@@ -39,6 +40,7 @@ def test_three_algorithms_one_without_python_objects(tmp_path):
     assert "| `cfr-br` | kuhn_poker | " in output
 
 
+@pytest.mark.slow
 def test_an_interpreter_without_liteefg_is_noted(tmp_path):
     path = tmp_path / "numbers.jsonl"
     code, output, errors = run("--algorithms", "cfr", "pcfr", "--liteefg", sys.executable, f"--json={path}")

@@ -16,6 +16,7 @@ def run(*flags):
     return result.returncode, result.stdout, result.stderr
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_user_beside_the_built_in_one(tmp_path):
     path = tmp_path / "numbers.jsonl"
     code, output, errors = run("--threads", "1", f"--json={path}")

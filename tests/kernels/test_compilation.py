@@ -7,6 +7,7 @@ import pathlib
 import pkgutil
 import shutil
 import sys
+import uuid
 from collections import namedtuple
 
 import numba
@@ -259,7 +260,10 @@ print(sorted({kernel.__name__ for kernel in kernels if kernel.stats.cache_misses
 def test_a_second_start_does_not_compile_a_users_rule(tmp_path):
     script = tmp_path / "script.py"
     run = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
-    for text, is_new in ((USERS_SCRIPT, True), (USERS_SCRIPT, False), (USERS_SCRIPT.replace("0.0)", "-0.0)"), True)):
+    # The source is part of the digest, and the cache may hold what an earlier run of this test compiled.
+    original = USERS_SCRIPT.replace("    total = 0.0\n", f"    total = 0.0  # {uuid.uuid4()}\n", 1)
+    edited = original.replace("0.0)", "-0.0)")
+    for text, is_new in ((original, True), (original, False), (edited, True)):
         script.write_text(text, encoding="utf-8")
         output, errors = run_python(run)
         assert errors == ""
