@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from repository import ROOT
 
 FOLDER = ROOT / "benchmarks"
