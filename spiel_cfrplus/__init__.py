@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
     from spiel_cfrplus.policies.reading import load_policy, players_reach, read_policy
+    from spiel_cfrplus.policies.restriction import RestrictedGame, restrict
     from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
     from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
+    from spiel_cfrplus.solving.restricted_nash_response import RestrictedNashResponse, restricted_nash_response
     from spiel_cfrplus.solving.solvers import (
         CFRBRSolver,
         CFRPlusSolver,
@@ -73,6 +75,8 @@ __all__ = [
     "PDCFRPlusSolver",
     "PredictiveCFRPlusSolver",
     "PredictiveCFRSolver",
+    "RestrictedGame",
+    "RestrictedNashResponse",
     "SequenceFormGame",
     "Solver",
     "StrategyProfile",
@@ -91,6 +95,8 @@ __all__ = [
     "nash_conv",
     "players_reach",
     "read_policy",
+    "restrict",
+    "restricted_nash_response",
     "write_efg",
 ]
 
@@ -104,9 +110,11 @@ _MODULES = (
     "policies.locking",
     "policies.profile",
     "policies.reading",
+    "policies.restriction",
     "regret_minimizers.local_rules",
     "solving.algorithms",
     "solving.averaging",
+    "solving.restricted_nash_response",
     "solving.solvers",
 )
 

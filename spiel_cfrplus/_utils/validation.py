@@ -52,6 +52,22 @@ def checked_number(value: Any, name: str) -> float:
         raise ValueError(f"{name} is too large for a float64") from error
 
 
+def checked_probability(value: Any, name: str) -> float:
+    """A number from 0 to 1 as a float.
+
+    Args:
+      value, name: as for `checked_number`.
+
+    Raises:
+      TypeError: not a number.
+      ValueError: not from 0 to 1.
+    """
+    probability = checked_number(value, name)
+    if not 0 <= probability <= 1:
+        raise ValueError(f"{name} is a probability, so it must be from 0 to 1, got {probability}")
+    return probability
+
+
 def checked_positive(number: Any, things: str) -> int:
     """A positive number of `things`.
 

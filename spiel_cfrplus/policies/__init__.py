@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.policies import locking as locking
     from spiel_cfrplus.policies import profile as profile
     from spiel_cfrplus.policies import reading as reading
+    from spiel_cfrplus.policies import restriction as restriction
     from spiel_cfrplus.policies import text_files as text_files
 else:
     __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

@@ -94,7 +94,7 @@ def lock(game: pyspiel.Game | SequenceFormGame, distributions: Mapping[tuple[int
     locked = np.zeros(game.num_infostates, bool)
     for player, point in points:
         locked[np.flatnonzero(game.tree.infostate_player == player)[point]] = True
-    compiled = SequenceFormGame.from_tree(_with_chance_at(game.tree, locked, _by_legal_action(fixed)))
+    compiled = SequenceFormGame.from_tree(with_chance_at(locked, fixed))
     return LockedGame(compiled.tree, compiled.treeplexes, compiled.payoff_sequences, compiled.payoffs, game, fixed)
 
 
@@ -135,14 +135,14 @@ def _by_legal_action(profile: StrategyProfile) -> np.ndarray:
     return probabilities
 
 
-def _with_chance_at(tree: GameTree, locked: np.ndarray, probabilities: np.ndarray) -> GameTree:
-    """The tree with chance moves at the locked infostates.
+def with_chance_at(locked: np.ndarray, profile: StrategyProfile) -> GameTree:
+    """The tree of the profile's game with chance moves at the locked infostates.
 
     Args:
-      tree: the tree.
       locked: bool (I,), whether each infostate is locked.
-      probabilities: float64, the probability of each of the tree's `legal_actions`.
+      profile: the probabilities of the chance moves; the distributions at other infostates are not used.
     """
+    tree, probabilities = profile.game.tree, _by_legal_action(profile)
     free_decisions = tree.infostate != NO_INFOSTATE
     locked_histories = free_decisions.copy()
     locked_histories[free_decisions] = locked[tree.infostate[free_decisions]]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.solving import compiled_self_play as compiled_self_play
     from spiel_cfrplus.solving import curve as curve
     from spiel_cfrplus.solving import partition as partition
+    from spiel_cfrplus.solving import restricted_nash_response as restricted_nash_response
     from spiel_cfrplus.solving import self_play as self_play
     from spiel_cfrplus.solving import session as session
     from spiel_cfrplus.solving import solvers as solvers
