@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus import game as game
     from spiel_cfrplus import kernels as kernels
     from spiel_cfrplus import openspiel as openspiel
+    from spiel_cfrplus import play as play
     from spiel_cfrplus import policies as policies
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
     from spiel_cfrplus.game.treeplex import Treeplex
+    from spiel_cfrplus.play.bots import ProfileBot, pyspiel_bot
+    from spiel_cfrplus.play.match import Match, Score, play_match
     from spiel_cfrplus.policies.evaluation import (
         Evaluation,
         best_response,
@@ -72,11 +75,14 @@ __all__ = [
     "LinearCFRSolver",
     "LocalRule",
     "LockedGame",
+    "Match",
     "PDCFRPlusSolver",
     "PredictiveCFRPlusSolver",
     "PredictiveCFRSolver",
+    "ProfileBot",
     "RestrictedGame",
     "RestrictedNashResponse",
+    "Score",
     "SequenceFormGame",
     "Solver",
     "StrategyProfile",
@@ -93,7 +99,9 @@ __all__ = [
     "lock",
     "make_solver",
     "nash_conv",
+    "play_match",
     "players_reach",
+    "pyspiel_bot",
     "read_policy",
     "restrict",
     "restricted_nash_response",
@@ -106,6 +114,8 @@ _MODULES = (
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",
+    "play.bots",
+    "play.match",
     "policies.evaluation",
     "policies.locking",
     "policies.profile",

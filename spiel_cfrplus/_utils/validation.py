@@ -96,6 +96,22 @@ def num_cores() -> int | None:
     return os.cpu_count()
 
 
+def checked_seed(seed: Any, most: int = 2**63 - 1) -> int:
+    """A seed of a random generator as an `int`.
+
+    Raises:
+      TypeError: not an integer.
+      ValueError: negative, or more than `most`.
+    """
+    try:
+        number = operator.index(seed)
+    except TypeError as error:
+        raise TypeError(f"the seed must be an integer, got {seed!r}") from error
+    if not 0 <= number <= most:
+        raise ValueError(f"the seed must be from 0 to {most}, got {number}")
+    return number
+
+
 def checked_player(player: Any, num_players: int, game: object) -> int:
     """The number of a player of `game` as an `int`.
 

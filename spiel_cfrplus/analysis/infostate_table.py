@@ -46,7 +46,7 @@ from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.kernels import tree as tree_kernels
-from spiel_cfrplus.policies.profile import StrategyProfile
+from spiel_cfrplus.policies.profile import StrategyProfile, checked_profile
 
 _MAX_ROWS = 60
 _MAX_WIDTH = 40
@@ -181,11 +181,7 @@ def infostate_table(profile: StrategyProfile) -> InfostateTable:
     Raises:
       TypeError: not a `StrategyProfile`.
     """
-    if not isinstance(profile, StrategyProfile):
-        raise TypeError(
-            f"expected a StrategyProfile, got {profile!r}; read_policy(game, policy) converts policies of OpenSpiel"
-        )
-    game, values = profile.game, _counterfactual_values(profile)
+    game, values = checked_profile(profile).game, _counterfactual_values(profile)
     names = np.array(game.derived(_action_names), object)
     owner_of_name = np.repeat(game.tree.infostate_player, np.diff(game.tree.legal_action_start))
     parts = []

@@ -289,11 +289,12 @@ def _compile(tree: GameTree) -> SequenceFormGame:
         _make_treeplex(tree, player, infostates, parent_sequence[infostates], end_sequences[:, player])
         for player, infostates in enumerate(infostates_of)
     )
-    payoff_sequences, payoffs = sum_by_rows(end_sequences, _terminal_chance_reach(tree), tree.returns)
+    payoff_sequences, payoffs = sum_by_rows(end_sequences, terminal_chance_reach(tree), tree.returns)
     return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
 
 
-def _terminal_chance_reach(tree: GameTree) -> np.ndarray:
+def terminal_chance_reach(tree: GameTree) -> np.ndarray:
+    """float64 (Z,), the product of chance probabilities on the path to each terminal history."""
     reach = np.empty(tree.num_histories)
     tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
     return np.asarray(reach[tree.terminal])

@@ -25,7 +25,7 @@ import dataclasses
 import os
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -251,6 +251,19 @@ class StrategyProfile(Immutable):
                     raise ValueError(_shared_key_error(self.game.tree, key))
                 result[key] = pairs[treeplex.sequence_start[point] : treeplex.sequence_start[point + 1]]
         return result
+
+
+def checked_profile(profile: Any) -> StrategyProfile:
+    """The argument, if it is a profile.
+
+    Raises:
+      TypeError: it is not.
+    """
+    if not isinstance(profile, StrategyProfile):
+        raise TypeError(
+            f"expected a StrategyProfile, got {profile!r}; read_policy(game, policy) converts policies of OpenSpiel"
+        )
+    return profile
 
 
 def _shared_points(treeplex: Treeplex, other: Treeplex) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ LAYERS = (
     {"kernels"},
     {"game"},
     {"policies", "regret_minimizers"},
-    {"solving"},
+    {"solving", "play"},
     {"analysis"},
     {"cli"},
 )
