@@ -1,7 +1,6 @@
 """Bots that play profiles, in OpenSpiel's loops in Python and C++."""
 
 import collections
-import types
 
 import numpy as np
 import pyspiel
@@ -42,7 +41,7 @@ def test_actions_have_the_probabilities_of_the_profile(make, card, share_of_bets
 def test_actions_without_probability_are_never_played(biased, monkeypatch):
     """The smallest random number is 0, which selects the first action that has a probability."""
     bot = ProfileBot(biased, 0)
-    monkeypatch.setattr(bot, "_rng", types.SimpleNamespace(random=lambda: 0.0))
+    monkeypatch.setattr(bot._random, "random", lambda: 0.0)
     assert bot.step(after(biased.game.tree.game, 2, 0)) == 1
 
 
