@@ -57,7 +57,7 @@ def script(game: spiel_cfrplus.SequenceFormGame) -> None:
 def test_the_script_runs(tmp_path):
     script = runpy.run_path(str(SCRIPT))
     game = script["compiling"]()
-    for name in ("solving", "evaluating", "measuring", "ruling"):
+    for name in ("solving", "evaluating", "playing", "measuring", "ruling"):
         script[name](game)
     script["saving"](game, tmp_path)
     script["minimizing"](game.treeplexes[0])

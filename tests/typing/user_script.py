@@ -14,6 +14,7 @@ from open_spiel.python.policy import TabularPolicy
 import spiel_cfrplus
 from spiel_cfrplus import ALGORITHMS, Algorithm, CFRPlusSolver, Evaluation, SequenceFormGame, Solver, StrategyProfile, Treeplex
 from spiel_cfrplus.analysis.convergence import Row, convergence
+from spiel_cfrplus.play.bots import ProfileBot
 from spiel_cfrplus.policies.locking import LockedGame
 from spiel_cfrplus.regret_minimizers import CFR, Hedge, LocalRule, RegretMinimizer, local_rule
 from spiel_cfrplus.solving.session import Session
@@ -75,6 +76,16 @@ def evaluating(game: SequenceFormGame) -> None:
     assert_type(spiel_cfrplus.exploitability(game, profile), float)
     assert_type(spiel_cfrplus.expected_values(game, profile), Floats)
     assert_type(spiel_cfrplus.read_policy(game, profile), StrategyProfile)
+
+
+def playing(game: SequenceFormGame) -> None:
+    profile = StrategyProfile.uniform(game)
+    match = spiel_cfrplus.play_match(game, [profile, lambda player: ProfileBot(profile, player)], 10)
+    assert_type(match.scores[0].confidence_interval, tuple[float, float])
+    assert_type(match.scores[0].expected, float | None)
+    assert_type(ProfileBot(profile, 0).player_id(), int)
+    assert_type(spiel_cfrplus.restrict(game, profile, 0.5, 0).whole, SequenceFormGame)
+    assert_type(spiel_cfrplus.restricted_nash_response(game, profile, 0.5, 0).gap, float)
 
 
 def measuring(game: SequenceFormGame) -> None:
