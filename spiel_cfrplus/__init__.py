@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
+    from spiel_cfrplus.analysis.row_files import RowFile, load_rows
     from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
@@ -82,6 +83,7 @@ __all__ = [
     "ProfileBot",
     "RestrictedGame",
     "RestrictedNashResponse",
+    "RowFile",
     "Score",
     "SequenceFormGame",
     "Solver",
@@ -95,6 +97,7 @@ __all__ = [
     "exploitability",
     "infostate_table",
     "load_policy",
+    "load_rows",
     "local_rule",
     "lock",
     "make_solver",
@@ -111,6 +114,7 @@ __all__ = [
 _MODULES = (
     "game.efg",
     "analysis.infostate_table",
+    "analysis.row_files",
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",

@@ -1,10 +1,12 @@
-"""The memory that is available to this process, given the free memory of the machine and the limits of the process."""
+"""The memory that is available to this process, given its limits and the free memory of the machine; and its peak so far."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import pathlib
+import sys
 from collections.abc import Iterator
 
 import psutil
@@ -16,6 +18,7 @@ except ImportError:  # Windows has no such limits
 
 _CONTROL_GROUPS = pathlib.Path("/sys/fs/cgroup")
 _OWN_GROUPS = pathlib.Path("/proc/self/cgroup")
+_STATUS = pathlib.Path("/proc/self/status")
 # For versions 1 and 2 of Linux control groups, by controller: the directory of the groups, and the files with limit and usage.
 _VERSIONS = {
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
@@ -26,6 +29,28 @@ _VERSIONS = {
 def available_bytes() -> float:
     """The bytes that this process can allocate without swapping; infinity if the system provides no information."""
     return max(0.0, min([math.inf, *_free_on_machine(), *_free_in_address_space(), *_free_in_control_groups()]))
+
+
+def peak_bytes() -> int | None:
+    """The largest resident memory of this process so far, in bytes; None if the system does not provide it."""
+    return next(itertools.chain(_peak_of_linux(), _peak_of_unix(), _peak_of_windows()), None)
+
+
+def _peak_of_linux() -> Iterator[int]:
+    with contextlib.suppress(OSError, ValueError):
+        (line,) = [line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:")]
+        yield 1024 * int(line.split()[1])
+
+
+def _peak_of_unix() -> Iterator[int]:
+    """On Linux this is at least the peak of the parent process, so it is the second choice."""
+    if resource is not None:
+        yield resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _peak_of_windows() -> Iterator[int]:
+    with contextlib.suppress(OSError, psutil.Error, AttributeError):
+        yield psutil.Process().memory_info().peak_wset
 
 
 def _free_on_machine() -> Iterator[float]:

@@ -23,7 +23,7 @@ import pyspiel
 
 from spiel_cfrplus._utils.files import check_writable
 from spiel_cfrplus._utils.validation import checked_number
-from spiel_cfrplus.analysis.convergence import convergence, measure, report_iterations
+from spiel_cfrplus.analysis.convergence import convergence, measure, report_iterations, warm_up
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve, Row
@@ -99,6 +99,7 @@ class CheckpointedRun:
         num_iterations: int,
         *,
         report_every: int | None = None,
+        rows_per_decade: int | None = None,
         target_nash_conv: float | None = None,
         time_limit: float | None = None,
         progress: bool = False,
@@ -110,15 +111,20 @@ class CheckpointedRun:
 
         Args, errors: see `convergence.convergence` and `Solver.save`.
         """
-        missing = self._missing_row(num_iterations, report_every)
+        done = self.solver.iteration
+        due = report_iterations(done - 1, done + num_iterations, report_every, rows_per_decade)
+        missing = self._missing_row(next(due))
         if num_iterations == 0:
             return self._saved_rows(missing)
+        started = time.perf_counter()
+        warm_up(self.solver)  # here, because the seconds of the run begin with the first row
         rows = convergence(
             self.solver,
             num_iterations,
             report_every=report_every,
+            rows_per_decade=rows_per_decade,
             target_nash_conv=target_nash_conv,
-            time_limit=time_limit,
+            time_limit=None if time_limit is None else time_limit - (time.perf_counter() - started),
             last_iterate=self._last_iterate,
             progress=progress,
             run=run,
@@ -127,11 +133,11 @@ class CheckpointedRun:
         )
         return self._saved_rows(itertools.chain(missing, rows))
 
-    def _missing_row(self, num_iterations: int, report_every: int | None) -> Iterator[Row]:
+    def _missing_row(self, next_due: int) -> Iterator[Row]:
         """The row of the present iteration, if it is due but missing because the run was stopped before it was measured."""
         done = self.solver.iteration
         last_row = self._rows[-1].iteration if self._rows else 0
-        if last_row < done == next(report_iterations(done - 1, done + num_iterations, report_every)):
+        if last_row < done == next_due:
             yield measure(self.solver, self._seconds, self._last_iterate)
 
     def _saved_rows(self, rows: Iterator[Row]) -> Iterator[Row]:

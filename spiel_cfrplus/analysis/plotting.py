@@ -1,9 +1,14 @@
-"""Convergence plots: NashConv against iterations and against seconds, on log-log axes, with several runs per figure.
+"""Convergence plots: NashConv or exploitability against iterations or seconds, on log-log axes, with several runs per figure.
 
-Requires matplotlib, which is imported on first use. No window is opened and no global state of matplotlib is changed.
+`plot_convergence(runs, "curves.png")` draws two panels, against iterations and against seconds. With `x=` it draws one panel in
+the width of a paper's column, for example `plot_convergence(runs, "curves.pdf", metric="exploitability", x="iterations")`.
+`runs` are rows by name, as `row_files.load_rows` returns them.
 
-Logarithmic axes cannot show zeros. A row with NashConv 0 is drawn as a triangle at the lower edge, and the line of the run has
-a gap there. A row at iteration 0 or after 0 seconds is omitted from the plot whose axis cannot show it.
+Requires matplotlib, which is imported on first use. No window is opened. Global settings of
+matplotlib are changed while a panel is drawn or a file is written only.
+
+Logarithmic axes cannot show zeros. A row whose NashConv is 0 is drawn as a triangle at the lower edge, and the line of the run
+has a gap there. A row at iteration 0 or after 0 seconds is omitted from the plot whose axis cannot show it.
 
 >>> import pyspiel
 >>> from spiel_cfrplus import make_solver
@@ -17,10 +22,11 @@ a gap there. A row at iteration 0 or after 0 seconds is omitted from the plot wh
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path
 from spiel_cfrplus.solving.curve import Row
@@ -31,50 +37,94 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 FORMATS = ("png", "pdf", "svg")
+_METRICS = {"nash_conv": "NashConv", "exploitability": "exploitability"}
+_ABSCISSAS: dict[str, Callable[[Row], float]] = {"iterations": lambda row: row.iteration, "seconds": lambda row: row.seconds}
+# Inches; a column of a paper with two columns is 3.3 inches wide.
+_SIZE, _SIZE_OF_COLUMN = (11.0, 4.5), (3.3, 2.4)
 _DASHES = ("-", "--", ":")  # the next style is used after every ten runs, because there are ten colors
 
 
-def plot_convergence(runs: Mapping[str, Iterable[Row]], path: str | os.PathLike[str], *, title: str | None = None) -> None:
-    """Draws runs and writes the figure to a file, which is replaced atomically.
+def plot_convergence(
+    runs: Mapping[str, Iterable[Row]],
+    path: str | os.PathLike[str] | None = None,
+    *,
+    metric: str = "nash_conv",
+    x: str | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Draws runs, in one panel or two, and writes the figure to a file, which is replaced atomically.
 
     Args:
       runs: maps the name of each run in the legend to its rows, as `convergence` yields them.
-      path: a file name whose extension is one of `FORMATS`.
-      title: title of the figure, of one line or several.
+      path: a file name whose extension is one of `FORMATS`; by default the figure is not written.
+      metric: "nash_conv" or "exploitability", which is defined in two-player constant-sum games only.
+      x: "iterations" or "seconds" for one panel, 3.3 inches wide; by default two panels, or "iterations" with `ax`.
+      ax: the axes to draw the panel into, with the styles that they have; by default those of a new figure.
+      title: title of the figure, or of `ax`, of one line or several.
+
+    Returns:
+      The figure, which the caller may modify or show.
 
     Raises:
       ImportError: matplotlib is not installed.
       OSError: the file cannot be written.
       TypeError: `runs` is not a dictionary of rows, or `path` is not a path.
-      ValueError: unsupported extension; no runs, or a run without rows; a negative or non-finite NashConv.
+      ValueError: unsupported extension, metric or `x`; no runs, or a run without rows; a negative, infinite or missing metric.
     """
-    file_format = _format_of(path)
-    figure = convergence_figure(runs, title=title)
-    with atomic_write(path) as file:
-        figure.savefig(file, format=file_format, dpi=150)
+    file_format = None if path is None else _format_of(path)
+    if x is None and ax is None:
+        figure = convergence_figure(runs, metric=metric, title=title)
+    else:
+        figure = _panel(runs, metric, "iterations" if x is None else x, ax, title)
+    if path is not None:
+        _write(figure, path, file_format)
+    return figure
 
 
-def convergence_figure(runs: Mapping[str, Iterable[Row]], *, title: str | None = None) -> Figure:
-    """The runs as a matplotlib figure, which the caller may modify or show.
+def convergence_figure(runs: Mapping[str, Iterable[Row]], *, metric: str = "nash_conv", title: str | None = None) -> Figure:
+    """The figure with two panels: the runs against iterations and against seconds.
 
     Arguments and errors as for `plot_convergence`.
     """
-    if not isinstance(runs, Mapping):
-        raise TypeError(f"runs must be a dictionary from names to rows, got {runs!r}")
-    figure = _new_figure()
-    rows_of = {name: _checked_rows(name, rows) for name, rows in runs.items()}
-    if not rows_of:
-        raise ValueError("runs must contain at least one run")
+    curves = _curves(runs, metric)
+    figure = _new_figure(_SIZE)
     if title is not None:
         figure.suptitle(title, parse_math=False)
     left, right = figure.subplots(1, 2, sharey=True)
-    lines = _draw(left, "iterations", rows_of.values(), lambda row: row.iteration)
-    _draw(right, "seconds", rows_of.values(), lambda row: row.seconds)
-    any_zero = any(row.nash_conv == 0 for rows in rows_of.values() for row in rows)
-    left.set_ylabel("NashConv (triangles: exactly 0)" if any_zero else "NashConv")
-    for text in left.legend(lines, rows_of.keys()).get_texts():
-        text.set_parse_math(False)  # a $ in a name is shown as such
+    lines = _draw(left, "iterations", curves)
+    _draw(right, "seconds", curves)
+    _label(left, lines, curves, metric)
     return figure
+
+
+def _panel(runs: Mapping[str, Iterable[Row]], metric: str, x: str, ax: Axes | None, title: str | None) -> Figure:
+    """One panel, in a new figure of a column's width or in `ax`."""
+    if x not in _ABSCISSAS:
+        raise ValueError(f'x must be "iterations" or "seconds", got {x!r}')
+    curves = _curves(runs, metric)
+    with contextlib.nullcontext() if ax is not None else _styles_of_column():
+        axes = _new_figure(_SIZE_OF_COLUMN).subplots() if ax is None else ax
+        _label(axes, _draw(axes, x, curves), curves, metric)
+        if title is not None:
+            axes.set_title(title, parse_math=False)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
+def _styles_of_column() -> contextlib.AbstractContextManager[None]:
+    """In this context artists get sizes that can be read in a column of a paper."""
+    matplotlib = _imported()
+    styles = {"font.size": 8, "axes.titlesize": 8, "axes.linewidth": 0.6, "lines.linewidth": 1, "lines.markersize": 3}
+    context: contextlib.AbstractContextManager[None] = matplotlib.rc_context(styles)
+    return context
+
+
+def _write(figure: Figure, path: str | os.PathLike[str], file_format: str | None) -> None:
+    # Type 42 fonts, which publishers require, instead of type 3; the setting is read while the file is written.
+    with atomic_write(path) as file, _imported().rc_context({"pdf.fonttype": 42}):
+        figure.savefig(file, format=file_format, dpi=150)
 
 
 def check_plot(path: str | os.PathLike[str]) -> None:
@@ -84,7 +134,7 @@ def check_plot(path: str | os.PathLike[str]) -> None:
       ImportError, OSError, ValueError: as for `plot_convergence`.
     """
     _format_of(path)
-    _new_figure()
+    _new_figure(_SIZE)
     if os.path.isdir(path):
         raise ValueError(f"{os.fspath(path)} is a directory")
     check_writable(path)
@@ -97,18 +147,45 @@ def _format_of(path: str | os.PathLike[str]) -> str:
     return extension
 
 
-def _new_figure() -> Figure:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots require matplotlib, which is not installed; pip install matplotlib") from error
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+def _new_figure(size: tuple[float, float]) -> Figure:
+    _imported()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def _checked_rows(name: str, rows: Iterable[Row]) -> list[Row]:
+def _imported() -> Any:
+    """The module `matplotlib`."""
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise ImportError("plots require matplotlib, which is not installed; pip install matplotlib") from error
+    return matplotlib
+
+
+class _Curve(NamedTuple):
+    """The rows of a run and their metric."""
+
+    rows: list[Row]
+    heights: list[float]
+
+
+def _curves(runs: Mapping[str, Iterable[Row]], metric: str) -> dict[str, _Curve]:
+    """The curves by name of the run."""
+    if metric not in _METRICS:
+        raise ValueError(f'metric must be "nash_conv" or "exploitability", got {metric!r}')
+    if not isinstance(runs, Mapping):
+        raise TypeError(f"runs must be a dictionary from names to rows, got {runs!r}")
+    curves = {name: _curve(name, rows, metric) for name, rows in runs.items()}
+    if not curves:
+        raise ValueError("runs must contain at least one run")
+    return curves
+
+
+def _curve(name: str, rows: Iterable[Row], metric: str) -> _Curve:
     if not isinstance(rows, Iterable):
         raise TypeError(f"the run {name!r} must be an iterable of rows, as convergence yields them, got {rows!r}")
     rows = list(rows)
@@ -117,25 +194,37 @@ def _checked_rows(name: str, rows: Iterable[Row]) -> list[Row]:
     for row in rows:
         if not isinstance(row, Row):
             raise TypeError(f"the run {name!r} must contain rows only, as convergence yields them, got {row!r}")
-        if not 0 <= row.nash_conv < math.inf:
-            raise ValueError(f"NashConv must be finite and non-negative, got {row.nash_conv} in run {name!r}")
-    return rows
+    heights = [getattr(row, metric) for row in rows]
+    for height in heights:
+        if height is None:
+            raise ValueError(f'the run {name!r} has no exploitability, because of its game; pass metric="nash_conv"')
+        if not 0 <= height < math.inf:
+            raise ValueError(f"{_METRICS[metric]} must be finite and non-negative, got {height} in run {name!r}")
+    return _Curve(rows, heights)
 
 
-def _draw(axes: Axes, label: str, runs: Iterable[list[Row]], abscissa: Callable[[Row], float]) -> list[Line2D]:
-    """Draws one of the two plots; returns its lines."""
-    axes.set(xscale="log", yscale="log", xlabel=label)
+def _label(axes: Axes, lines: list[Line2D], curves: Mapping[str, _Curve], metric: str) -> None:
+    """Adds the legend and the label of the vertical axis."""
+    any_zero = any(0 in curve.heights for curve in curves.values())
+    axes.set_ylabel(f"{_METRICS[metric]} (triangles: exactly 0)" if any_zero else _METRICS[metric])
+    for text in axes.legend(lines, curves.keys()).get_texts():
+        text.set_parse_math(False)  # a $ in a name is shown as such
+
+
+def _draw(axes: Axes, x: str, curves: Mapping[str, _Curve]) -> list[Line2D]:
+    """Draws a panel; returns its lines."""
+    axes.set(xscale="log", yscale="log", xlabel=x)
     axes.grid(alpha=0.3)
     axes.tick_params("x", which="minor", labelsize="x-small", labelrotation=45)  # matplotlib labels them on short axes only
-    return [_draw_run(axes, index, rows, abscissa) for index, rows in enumerate(runs)]
+    return [_draw_run(axes, index, curve, _ABSCISSAS[x]) for index, curve in enumerate(curves.values())]
 
 
-def _draw_run(axes: Axes, index: int, rows: list[Row], abscissa: Callable[[Row], float]) -> Line2D:
+def _draw_run(axes: Axes, index: int, curve: _Curve, abscissa: Callable[[Row], float]) -> Line2D:
     color, dashes = f"C{index % 10}", _DASHES[index // 10 % len(_DASHES)]
-    shown = [(abscissa(row), row.nash_conv) for row in rows if abscissa(row) > 0]
-    heights = [nash_conv if nash_conv > 0 else math.nan for _, nash_conv in shown]
+    shown = [(abscissa(row), height) for row, height in zip(*curve, strict=True) if abscissa(row) > 0]
+    heights = [height if height > 0 else math.nan for _, height in shown]
     (line,) = axes.plot([x for x, _ in shown], heights, color=color, linestyle=dashes, marker=".")
-    at_zero = [x for x, nash_conv in shown if nash_conv == 0]
+    at_zero = [x for x, height in shown if height == 0]
     # With this transform, height 0 is the lower edge of the plot and does not affect the limits of the axis.
     edge = axes.get_xaxis_transform()
     axes.plot(at_zero, [0.0] * len(at_zero), "v", color=color, transform=edge, clip_on=False, in_layout=False)

@@ -25,7 +25,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 
 from spiel_cfrplus._utils.files import check_writable
-from spiel_cfrplus.analysis import convergence, crosscheck, plotting
+from spiel_cfrplus.analysis import convergence, crosscheck, plotting, row_files
 from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.theory import TheoryChecks, TheoryViolationError
 from spiel_cfrplus.cli import options as cli_options
@@ -41,7 +41,7 @@ from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
 from spiel_cfrplus.solving.best_response_play import check_players
 from spiel_cfrplus.solving.curve import Curve, Row
 from spiel_cfrplus.solving.session import Feature
-from spiel_cfrplus.solving.solvers import CFRSolver, Solver, make_solver
+from spiel_cfrplus.solving.solvers import Solver, make_solver
 
 _TITLE_WIDTH = 100
 
@@ -129,6 +129,7 @@ def _job(arguments: list[str]) -> int:
     options = cli_options.read_options()
     _check_plot(options)
     _check_save_policy(options)
+    _check_output(options)
     game = load_game(options.game, options.players)
     for run in options.runs:
         _check_checkpoint(run, options)
@@ -171,6 +172,21 @@ def _check_save_policy(options: Options) -> None:
         other = getattr(options, name)
         if other is not None and os.path.realpath(path) == os.path.realpath(other):
             raise UsageError(f"--save_policy and --{name} are both to be written to {path}")
+
+
+def _check_output(options: Options) -> None:
+    """Checks before any work that rows can be written."""
+    path = options.output
+    if path is None:
+        return
+    try:
+        row_files.check_path(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--output={path}: {error}") from error
+    for name in ("checkpoint", "plot", "save_policy"):
+        other = getattr(options, name)
+        if other is not None and os.path.realpath(path) == os.path.realpath(other):
+            raise UsageError(f"--output and --{name} are both to be written to {path}")
 
 
 def _check_checkpoint(run: Run, options: Options) -> None:
@@ -259,28 +275,32 @@ def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | Non
     """
     rows: dict[str, list[Row]] = {}
     exit_code = 0
-    if options.plot is not None:
-        _load_kernels(game)
     try:
-        for run in options.runs:
-            if rows:
-                print()
-            rows[run.algorithm.name] = []
-            exit_code = _solve(_make_solver(game, run, options), options, rows[run.algorithm.name], time_limit)
-            if exit_code != 0:
-                break
+        with _row_file(options) as write:
+            for run in options.runs:
+                if rows:
+                    print()
+                rows[run.algorithm.name] = []
+                exit_code = _solve(_make_solver(game, run, options), options, rows[run.algorithm.name], write, time_limit)
+                if exit_code != 0:
+                    break
         return exit_code
     finally:
         if options.plot is not None:  # also after an error or a signal
             _plot(game, options, options.plot, rows)
 
 
-def _load_kernels(game: SequenceFormGame) -> None:
-    """Loads or compiles the kernels that the runs share, so that the seconds of the first run do not include this."""
-    with contextlib.suppress(ValueError):  # the run itself reports the error
-        solver = CFRSolver(game)
-        solver.run(1)
-        convergence.measure(solver)
+@contextlib.contextmanager
+def _row_file(options: Options) -> Iterator[Callable[[str, Row], None]]:
+    """Opens the file of `--output`, with the rows of the checkpoint, and yields the function that appends a row."""
+    if options.output is None:
+        yield lambda name, row: None
+        return
+    known = {}
+    if options.checkpoint is not None and os.path.exists(options.checkpoint):
+        known = {options.runs[0].algorithm.name: checkpoint.read_curve(options.checkpoint).rows}
+    with row_files.RowFile(options.output, known) as file:
+        yield file.write
 
 
 def _plot(game: SequenceFormGame, options: Options, path: str, rows: Mapping[str, Sequence[Row]]) -> None:
@@ -293,10 +313,12 @@ def _plot(game: SequenceFormGame, options: Options, path: str, rows: Mapping[str
         plotting.plot_convergence(begun, path, title=f"{name}\n{', '.join(updates)}, {policies}")
 
 
-def _solve(solver: Solver, options: Options, rows: list[Row], time_limit: float | None) -> int:
+def _solve(
+    solver: Solver, options: Options, rows: list[Row], write: Callable[[str, Row], None], time_limit: float | None
+) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code.
 
-    If the run is resumed, the rows from before come first.
+    If the run is resumed, the rows from before come first; `write` is called with the name of the algorithm and new rows only.
     """
     report.print_solver(solver, options)
     checkpointed = None if options.checkpoint is None else _checkpointed_run(solver, options, options.checkpoint)
@@ -308,7 +330,7 @@ def _solve(solver: Solver, options: Options, rows: list[Row], time_limit: float 
         rows.append(row)
         report.print_row(row, options)
     try:
-        _run_and_print(solver, options, checkpointed, checks, rows, time_limit)
+        _run_and_print(solver, options, checkpointed, checks, rows, write, time_limit)
         _save_policy(solver, options)
         agrees = not options.verify or report.print_verification(solver, options)
         return 0 if agrees else _EXIT_DISAGREEMENT
@@ -336,13 +358,18 @@ def _run_and_print(
     checkpointed: CheckpointedRun | None,
     checks: TheoryChecks | None,
     rows: list[Row],
+    write: Callable[[str, Row], None],
     time_limit: float | None,
 ) -> None:
-    """Runs the solver, prints its new rows and appends them to `rows`; saves the run when a signal stops it."""
+    """Runs the solver, prints its new rows and appends them to `rows`, and by `write` to a file.
+
+    When a signal stops the run, it is saved.
+    """
     with _STOP_SIGNALS.deferred():
         try:
             for row in _rows(solver, options, checkpointed, checks, time_limit):
                 rows.append(row)
+                write(solver.algorithm.name, row)
                 report.print_row(row, options)
                 if checks is not None:
                     report.print_verdicts(checks)
@@ -377,6 +404,7 @@ def _rows(
     return run(
         num_iterations,
         report_every=options.report_every,
+        rows_per_decade=options.rows_per_decade,
         target_nash_conv=options.target_nash_conv,
         time_limit=time_limit,
         progress=True,

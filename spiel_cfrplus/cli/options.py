@@ -34,6 +34,13 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "print_freq", None, "Iterations between rows; rows at 1, 2, 5, 10, 20, ... by default.", 1, MOST_ITERATIONS
 )
+flags.DEFINE_integer(
+    "rows_per_decade",
+    None,
+    "Rows evenly in log t, this many from each power of ten to the next.",
+    lower_bound=1,
+    upper_bound=10_000,
+)
 flags.DEFINE_enum("averaging", "paper", list(averaging.CONVENTIONS), "The strategies in the average policy, see the docs.")
 flags.DEFINE_float("averaging_power", None, "Weights t ** power in the average; the default depends on the algorithm.")
 flags.DEFINE_integer(
@@ -55,6 +62,7 @@ flags.DEFINE_string("cache", None, "Directory in which the walk through the game
 flags.DEFINE_integer("processes", 1, "Number of processes that walk through the game.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and to save to with the rows and at the end.")
 flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
+flags.DEFINE_string("output", None, "A .csv or .jsonl file to which the rows of all runs are written while they run.")
 flags.DEFINE_string("save_policy", None, "A .npz, .json or .csv file to save the policy to at the end.")
 flags.DEFINE_string("plot", None, "A .png, .pdf or .svg file for a plot of the rows of all runs.")
 flags.DEFINE_boolean("check_theory", False, "Measure the theorems at every iteration, and print the results with every row.")
@@ -72,9 +80,11 @@ _NOT_WITH_CROSSCHECK = (
     "checkpoint_every",
     "exact_ties",
     "last_iterate",
+    "output",
     "plot",
     "print_freq",
     "reduce",
+    "rows_per_decade",
     "save_policy",
     "step_size",
     "target_nash_conv",
@@ -115,6 +125,7 @@ class Options:
       alternating: the order of updates.
       num_iterations: the total number of iterations.
       report_every: iterations between rows, or None.
+      rows_per_decade: rows per power of ten, evenly in log t, or None.
       reduce: True, False or "auto".
       verify: whether OpenSpiel evaluates the exported policy at the end; `verify_large`: whether in large games too.
       Others: the flags of the same name.
@@ -126,6 +137,7 @@ class Options:
     alternating: bool
     num_iterations: int
     report_every: int | None
+    rows_per_decade: int | None
     reduce: bool | str
     exact_ties: bool
     threads: int
@@ -138,6 +150,7 @@ class Options:
     processes: int
     checkpoint: str | None
     checkpoint_every: float
+    output: str | None
     save_policy: str | None
     plot: str | None
     check_theory: bool
@@ -165,6 +178,7 @@ def read_options() -> Options:
         alternating=alternating,
         num_iterations=num_iterations,
         report_every=FLAGS.print_freq,
+        rows_per_decade=FLAGS.rows_per_decade,
         reduce=_REDUCE[FLAGS.reduce],
         exact_ties=FLAGS.exact_ties,
         threads=FLAGS.threads,
@@ -177,6 +191,7 @@ def read_options() -> Options:
         processes=FLAGS.processes,
         checkpoint=FLAGS.checkpoint,
         checkpoint_every=FLAGS.checkpoint_every,
+        output=FLAGS.output,
         save_policy=FLAGS.save_policy,
         plot=FLAGS.plot,
         check_theory=FLAGS.check_theory,
@@ -246,6 +261,8 @@ def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
                 raise UsageError(f"--{name} has no effect with --crosscheck")
     elif FLAGS["tolerance"].present:
         raise UsageError("--tolerance has no effect without --crosscheck")
+    if FLAGS.print_freq is not None and FLAGS.rows_per_decade is not None:
+        raise UsageError("--print_freq and --rows_per_decade cannot be combined")
     if FLAGS["checkpoint_every"].present and FLAGS.checkpoint is None:
         raise UsageError("--checkpoint_every has no effect without --checkpoint")
     if FLAGS.cce and alternating:

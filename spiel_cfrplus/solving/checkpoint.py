@@ -39,7 +39,7 @@ from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve
 from spiel_cfrplus.solving.session import Feature, Session
 
-FORMAT = 5
+FORMAT = 6
 # The names and types of the options that `save` writes.
 _OPTIONS: dict[str, type] = {
     **dict.fromkeys(("format", "num_histories"), int),

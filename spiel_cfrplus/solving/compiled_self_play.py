@@ -153,15 +153,26 @@ class CompiledSelfPlay(OptionalFeatures):
         return int(self.state.iteration[0])
 
     def run(self, num_iterations: int) -> None:
-        """Does `num_iterations` more. An interrupt takes effect between two iterations and loses none."""
+        """Does `num_iterations` more. An interrupt takes effect between two iterations and loses none.
+
+        With 0 iterations it only loads or compiles the kernels.
+        """
+        if num_iterations == 0:
+            self._play_rule(_no_steps(self._steps(np.array([self.iteration + 1]))))
         for iterations in blocks(self.iteration, num_iterations, work_of_iteration(self._played)):
-            table = self.rule.parameter_table(iterations)
-            steps = self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
-            with compile_errors_name(self.rule):
-                if self.rule.is_built_in:
-                    self._play(steps)
-                else:
-                    self._play_checked(steps)
+            self._play_rule(self._steps(iterations))
+
+    def _steps(self, iterations: np.ndarray) -> self_play.Steps:
+        table = self.rule.parameter_table(iterations)
+        return self_play.Steps(table, self.rule.skips_unreached(table), self.averaging.weights(iterations))
+
+    def _play_rule(self, steps: self_play.Steps) -> None:
+        """Plays the steps; an error of the compiler names the rule."""
+        with compile_errors_name(self.rule):
+            if self.rule.is_built_in:
+                self._play(steps)
+            else:
+                self._play_checked(steps)
 
     def _play_checked(self, steps: self_play.Steps) -> None:
         """The same for a rule of a user, which is tried before its first use; an error leaves the session as it was.
@@ -214,7 +225,7 @@ class CompiledSelfPlay(OptionalFeatures):
         if work < _LEAST_WORK_OF_TEAM or vars(numba.config)["DISABLE_JIT"]:
             run_member(0, Barrier(0).values, 1, steps)
         else:
-            run_member(0, Barrier(0).values, 1, self_play.Steps(*(array[:0] for array in steps)))  # compiles the kernel
+            run_member(0, Barrier(0).values, 1, _no_steps(steps))  # compiles the kernel
             run_together(self.threads, lambda member, barrier: run_member(member, barrier, self.threads, steps))
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -390,6 +401,10 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
             self._parameters,
             steps,
         )
+
+
+def _no_steps(steps: self_play.Steps) -> self_play.Steps:
+    return self_play.Steps(*(array[:0] for array in steps))
 
 
 def _resume(

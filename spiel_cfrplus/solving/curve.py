@@ -22,6 +22,7 @@ class Row:
       value: player 0's expected utility under that policy, in game units.
       cce_gap: distance of the empirical distribution of play from a coarse correlated equilibrium, in game units, if the
         session has `session.Feature.CCE`, otherwise None.
+      peak_bytes: the largest resident memory of the process so far, in bytes; None if the system does not provide it.
     """
 
     iteration: int
@@ -30,6 +31,7 @@ class Row:
     exploitability: float | None
     value: float
     cce_gap: float | None
+    peak_bytes: int | None = dataclasses.field(default=None, compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Curve:
     num_columns: ClassVar[int] = len(dataclasses.fields(Row))
 
     def to_array(self) -> np.ndarray:
-        """The rows, float64 (R, 6); the columns are the attributes of `Row`, with NaN for None."""
+        """The rows, float64 (R, 7); the columns are the attributes of `Row`, with NaN for None."""
         return np.array(list(map(_numbers, self.rows)), np.float64).reshape(-1, self.num_columns)
 
     @classmethod
@@ -62,7 +64,8 @@ class Curve:
         if rows.dtype != np.float64 or rows.shape[1:] != (cls.num_columns,) or not math.isfinite(seconds):
             raise ValueError(f"rows are {rows.dtype} of shape {rows.shape}, after {seconds} seconds")
         iterations = rows[:, 0]
-        if not np.isfinite(rows[:, :2]).all() or (np.diff(iterations, prepend=-1) <= 0).any() or (iterations % 1 != 0).any():
+        numbers_are_finite = np.isfinite(rows[:, :2]).all() and not np.isinf(rows[:, -1]).any()
+        if not numbers_are_finite or (np.diff(iterations, prepend=-1) <= 0).any() or (iterations % 1 != 0).any():
             raise ValueError("rows are not those of a run")
         return cls(tuple(map(_row, rows.tolist())), seconds, last_iterate)
 
@@ -72,8 +75,9 @@ NO_ROWS = Curve()
 
 
 def _row(numbers: list[float]) -> Row:
-    iteration, seconds, nash_conv, exploitability, value, cce_gap = numbers
-    return Row(int(iteration), seconds, nash_conv, _or_none(exploitability), value, _or_none(cce_gap))
+    iteration, seconds, nash_conv, exploitability, value, cce_gap, peak_bytes = numbers
+    peak = None if math.isnan(peak_bytes) else int(peak_bytes)
+    return Row(int(iteration), seconds, nash_conv, _or_none(exploitability), value, _or_none(cce_gap), peak)
 
 
 def _or_none(number: float) -> float | None:

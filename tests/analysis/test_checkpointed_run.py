@@ -148,9 +148,10 @@ def test_an_interval_that_is_no_number_is_named(tmp_path):
 
 
 def test_curves_survive_as_arrays():
-    rows = (Row(1, 0.1, 0.5, 0.25, -0.1, None), Row(2**53 - 1, 0.25, 0.0, None, 1 / 3, 0.125))
+    rows = (Row(1, 0.1, 0.5, 0.25, -0.1, None), Row(2**53 - 1, 0.25, 0.0, None, 1 / 3, 0.125, 2**40 + 1))
     curve = Curve(rows, 0.5, True)
     assert Curve.from_array(curve.to_array(), 0.5, True) == curve
+    assert [row.peak_bytes for row in Curve.from_array(curve.to_array(), 0.5, True).rows] == [None, 2**40 + 1]
     assert Curve.from_array(Curve().to_array(), 0.0, False) == Curve()
 
 
@@ -158,11 +159,11 @@ def test_curves_survive_as_arrays():
     "rows",
     [
         np.zeros((2, 5)),
-        np.zeros((2, 6), np.float32),
-        np.zeros((2, 6)),  # twice iteration 0
-        np.full((1, 6), np.nan),
-        np.full((1, 6), 0.5),
-        np.full((1, 6), -2.0),
+        np.zeros((2, 7), np.float32),
+        np.zeros((2, 7)),  # twice iteration 0
+        np.full((1, 7), np.nan),
+        np.full((1, 7), 0.5),
+        np.full((1, 7), -2.0),
     ],
 )
 def test_other_arrays_are_no_curve(rows):

@@ -6,8 +6,9 @@ import time
 import pyspiel
 import pytest
 
-from spiel_cfrplus import CFRPlusSolver, CFRSolver
-from spiel_cfrplus.analysis.convergence import convergence
+from spiel_cfrplus import CFRPlusSolver, CFRSolver, make_solver
+from spiel_cfrplus.analysis import convergence as convergence_module
+from spiel_cfrplus.analysis.convergence import convergence, report_iterations, warm_up
 from spiel_cfrplus.analysis.theory import TheoryChecks
 
 KUHN = pyspiel.load_game("kuhn_poker")
@@ -37,6 +38,57 @@ def test_rows_of_a_resumed_solver_keep_the_grid():
     solver.run(7)
     assert iterations(convergence(solver, 20)) == [10, 20, 27]
     assert iterations(convergence(solver, 20, report_every=10)) == [30, 40, 47]
+
+
+def test_dense_rows_are_evenly_spaced_in_log_t():
+    # 10^(k / 4) = 1, 1.778, 3.162, 5.623 and ten, hundred times these.
+    expected = [1, 2, 3, 6, 10, 18, 32, 56, 100, 178, 316, 562, 600]
+    assert iterations(convergence(CFRSolver(KUHN), 600, rows_per_decade=4)) == expected
+    dense = list(report_iterations(0, 10**6, per_decade=8))
+    assert all(sum(10**k < row <= 10 ** (k + 1) for row in dense) == 8 for k in range(1, 6))
+    assert sum(1 < row <= 10 for row in dense) == 6  # 10^(1/8) rounds to 1, and 10^(3/8) to 2 as 10^(2/8) does
+    ratios = [later / row for row, later in itertools.pairwise(row for row in dense if row >= 100)]
+    assert all(abs(ratio / 10 ** (1 / 8) - 1) < 0.01 for ratio in ratios)
+
+
+def test_dense_rows_of_a_resumed_solver_keep_the_grid():
+    solver = CFRSolver(KUHN)
+    solver.run(17)
+    assert iterations(convergence(solver, 40, rows_per_decade=4)) == [18, 32, 56, 57]
+    assert list(report_iterations(10**17 + 1, 10**18, per_decade=1)) == [10**18]
+
+
+def test_two_spacings_of_rows_are_refused():
+    with pytest.raises(ValueError, match="at multiples of a number or evenly in log t, not both"):
+        convergence(CFRSolver(KUHN), 10, report_every=2, rows_per_decade=8)
+    with pytest.raises(ValueError, match="the number of rows per decade must be 1 or more, got 0"):
+        convergence(CFRSolver(KUHN), 10, rows_per_decade=0)
+
+
+@pytest.mark.parametrize("name", ["cfr+", "cfr-br"])
+def test_warm_up_changes_nothing_at_any_iteration(name):
+    solver, other = make_solver(name, KUHN), make_solver(name, KUHN)
+    for done in (0, 3):
+        solver.run(done)
+        other.run(done)
+        warm_up(solver)
+        assert solver.iteration == done
+        mine, others = solver.self_play.state_dict(), other.self_play.state_dict()
+        assert mine.keys() == others.keys()
+        assert all(mine[array].tobytes() == others[array].tobytes() for array in mine)
+
+
+def test_seconds_begin_after_the_warm_up_and_the_time_limit_before(monkeypatch):
+    monkeypatch.setattr(convergence_module, "warm_up", lambda solver: time.sleep(0.3))
+    first, *_ = convergence(CFRSolver(KUHN), 10)
+    assert first.seconds < 0.3
+    limited = list(convergence(CFRSolver(KUHN), 10**9, time_limit=0.2))
+    assert limited[-1].iteration < 10
+
+
+def test_rows_have_the_peak_memory_of_the_process():
+    first, *_, last = convergence(CFRSolver(KUHN), 10)
+    assert 10**7 < first.peak_bytes <= last.peak_bytes < 10**11
 
 
 def test_rows_say_what_the_solver_is_worth():

@@ -1,10 +1,13 @@
 """Convergence plots, checked through the matplotlib objects."""
 
+import dataclasses
 import itertools
 import math
+import re
 import subprocess
 import sys
 
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -194,6 +197,44 @@ assert "matplotlib" in sys.modules
 assert "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
+def with_exploitability(rows):
+    return [dataclasses.replace(row, exploitability=row.nash_conv / 2) for row in rows]
+
+
+def test_one_panel_shows_the_metric_in_the_width_of_a_column(tmp_path):
+    runs = {"slow": with_exploitability(SLOW), "fast": with_exploitability(FAST)}
+    figure = plot_convergence(runs, tmp_path / "panel.pdf", metric="exploitability", x="seconds", title="$x^$")
+    (axes,) = drawn(figure)
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_title()) == ("seconds", "exploitability", "$x^$")
+    assert lines(axes) == [[[0.5, 2.0], [2.5, 0.375], [30.0, 5e-4]], [[0.125, 1.0], [0.25, 5e-13]]]
+    content = (tmp_path / "panel.pdf").read_bytes()
+    width, height = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", content).groups()
+    assert float(width) == pytest.approx(3.3 * 72)
+    assert float(height) < float(width)
+    assert b"/Subtype /Type3" not in content
+    assert {text.get_fontsize() for text in (axes.xaxis.label, axes.title, *axes.get_legend().get_texts())} == {8}
+    assert (matplotlib.rcParams["pdf.fonttype"], matplotlib.rcParams["font.size"]) == (3, 10)
+
+
+def test_a_panel_can_be_part_of_a_users_figure():
+    figure = Figure(figsize=(7, 2))
+    left, right = figure.subplots(1, 2)
+    assert plot_convergence({"run": SLOW}, ax=left) is figure
+    plot_convergence({"run": SLOW}, ax=right, x="seconds")
+    assert (left.get_xlabel(), right.get_xlabel(), left.get_ylabel()) == ("iterations", "seconds", "NashConv")
+    assert lines(right) == [[[0.5, 4.0], [2.5, 0.75], [30.0, 1e-3]]]
+    assert left.xaxis.label.get_fontsize() == 10
+
+
+def test_panels_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match='x must be "iterations" or "seconds", got \'time\''):
+        plot_convergence({"run": SLOW}, x="time")
+    with pytest.raises(ValueError, match='metric must be "nash_conv" or "exploitability", got \'value\''):
+        plot_convergence({"run": SLOW}, metric="value")
+    with pytest.raises(ValueError, match="the run 'run' has no exploitability"):
+        plot_convergence({"run": SLOW}, metric="exploitability", x="iterations")
 
 
 def test_the_figure_can_be_modified():

@@ -1,7 +1,7 @@
 """Runs every game that OpenSpiel registers with this package, and tabulates the outcomes.
 
-    python scripts/sweep.py                          prints the rows
-    python scripts/sweep.py --output=docs/games.md   and writes them as a page
+    python scripts/all_games.py                          prints the rows
+    python scripts/all_games.py --output=docs/games.md   and writes them as a page
 
 Each game has its default parameters or, if these make it too large or are incomplete, those in `SMALL`; simultaneous games are
 converted. It is solved by the native CFR+ solver or, if that refuses imperfect recall, by the drop-in one. For smaller games
@@ -288,7 +288,7 @@ This page shows, for each game that OpenSpiel registers, whether this package so
 {importlib.metadata.version("open_spiel")} by
 
 ```bash
-{shlex.join(["python", "scripts/sweep.py", *sys.argv[1:]])}
+{shlex.join(["python", "scripts/all_games.py", *sys.argv[1:]])}
 ```
 
 {len(rows)} games: {summary}.
@@ -310,7 +310,7 @@ This page shows, for each game that OpenSpiel registers, whether this package so
 {table}"""
 
 
-def sweep(names: list[str]) -> list[Row]:
+def try_all(names: list[str]) -> list[Row]:
     """Runs the games and prints their rows."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -328,7 +328,7 @@ def main(arguments: list[str]) -> None:
     names = FLAGS.games or known
     if unknown := sorted({*names, *arguments[1:]} - set(known)) or arguments[1:]:
         sys.exit(f"error: no game is called {', '.join(unknown)}")
-    rows = sweep(names)
+    rows = try_all(names)
     if FLAGS.output:
         write_whole(FLAGS.output, page(rows))
     sys.exit(any(row.outcome in FAILURES for row in rows))
