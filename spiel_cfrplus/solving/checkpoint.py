@@ -275,7 +275,7 @@ def read_curve(path: str | os.PathLike[str]) -> Curve:
     saved = read(path)
     with _open(path) as archive:
         iteration = int(archive.array("iteration", np.int64, (None,)).max())
-        if archive.header(_ROWS).shape[0] > iteration:
+        if archive.header(_ROWS).shape[0] > iteration + 1:  # a time limit can stop a run with a row at iteration 0
             raise DamagedError("more rows than iterations")
         rows = archive.array(_ROWS, np.float64, (None, Curve.num_columns))
         curve = Curve.from_array(rows, saved.seconds, saved.last_iterate)

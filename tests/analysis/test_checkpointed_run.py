@@ -102,6 +102,14 @@ def test_a_row_that_was_due_when_the_run_was_stopped_is_not_missing_afterwards(l
     assert list(CheckpointedRun.resume(tmp_path / "run.npz").convergence(0)) == []
 
 
+def test_a_run_that_a_time_limit_stops_before_its_first_iteration_can_be_resumed(tmp_path):
+    run = CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz")
+    assert [row.iteration for row in run.convergence(10, time_limit=0)] == [0]
+    resumed = CheckpointedRun.resume(tmp_path / "run.npz")
+    assert [row.iteration for row in resumed.convergence(2)] == [1, 2]
+    assert [row.iteration for row in read_curve(tmp_path / "run.npz").rows] == [0, 1, 2]
+
+
 def test_what_is_saved_already_is_not_saved_again(tmp_path):
     run = CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz")
     list(run.convergence(10))
