@@ -1,285 +1,99 @@
-"""Compilation of kernels by Numba at their first call, and the cache of compiled code in the user's cache directory.
+"""Compilation of kernels by Numba at their first call.
 
-A *kernel* is a function of this package with the decorator `jit`. Kernels inline kernels from other files, so the compiled code
-of one file depends on all of them. The cache therefore identifies compiled code by a digest of the sources of all kernels, the
-versions of Python, Numba, llvmlite and NumPy, the processor, and Numba's settings. Numba's own cache (`cache=True`) tracks only
-the file of the kernel itself, and writes into the directory of the package.
+A *kernel* is a function of this package, or a user's rule, with the decorator `jit`. It is compiled in two forms:
 
-Some kernels receive functions, for example a user's rule. Each function is a type for which the kernel is compiled. The cache
-identifies this code by the digest above, the name of the kernel, and the digests of the functions, see `rule_sources`.
+* for calls from Python: optimized machine code, which `kernel_cache` stores on disk;
+* for calls from other kernels, which inline it: code that is optimized within the calling kernel only. Without this form, Numba
+  would optimize every kernel in every kernel on the path from the loop to it, and generate machine code and a Python wrapper
+  each time; compilation took two to three times as long.
 
-Kernel files import only the standard library, NumPy, Numba, llvmlite and other kernel files, because the digest must include
-everything that is inlined.
+Kernel files import only the standard library, NumPy, Numba, llvmlite and other kernel files, because the digest of the cache
+must include everything that is inlined.
 """
 
 from __future__ import annotations
 
-import copy
-import functools
-import hashlib
-import io
-import itertools
-import logging
-import os
-import pathlib
-import pickle
-import secrets
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import llvmlite
 import numba
-import numpy as np
-from numba import types
-from numba.core import sigutils
-from numba.core.bytecode import FunctionIdentity
-from numba.core.compiler import CompileResult
-from numba.core.environment import Environment
-from numba.core.serialize import NumbaPickler
-from numba.core.typing import templates
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
-from spiel_cfrplus.kernels.compiled_files import KernelFiles, kernel_files, report_failure
-from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest, is_kernel
-
-FOLDER = pathlib.Path(__file__).parent
-SOURCES = sorted(FOLDER.glob("*.py"))
-
-# Numba's settings that affect the compiled code.
-_SETTINGS = (
-    "BOUNDSCHECK",
-    "DEBUGINFO_DEFAULT",
-    "DEBUG_NRT",
-    "DISABLE_INTEL_SVML",
-    "ENABLE_AVX",
-    "ENABLE_PROFILING",
-    "EXTEND_VARIABLE_LIFETIMES",
-    "JIT_COVERAGE",
-    "LLVM_REFPRUNE_FLAGS",
-    "LLVM_REFPRUNE_PASS",
-    "LOOP_VECTORIZE",
-    "NRT_STATS",
-    "OPT",
-    "PARFOR_MAX_TUPLE_SIZE",
-    "SLP_VECTORIZE",
-    "USING_SVML",
-)
-
+from spiel_cfrplus.kernels.kernel_cache import KernelCache
+from spiel_cfrplus.kernels.rule_sources import is_kernel
 
 # forceinline, because a call passes tuples of arrays by value, which would take as long as an iteration of a small game.
 # _nrt=False: without Numba's runtime kernels cannot allocate, and references are not counted. Counting them at every call that
 # passes a tuple of arrays made iterations up to fifty times as long.
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
-
-
-def _randomize_function_numbers() -> None:
-    """Sets the next number that Numba gives to a function, which is part of the function's symbols, to a random one.
-
-    Numba starts at 1 in every process. Cached files of two processes could then use one symbol for two functions. If both files
-    are loaded, the linker uses the first function for both.
-    """
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
-
-
-_randomize_function_numbers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_randomize_function_numbers)
+_OPTIONS: dict[str, Any] = {
+    "nopython": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "forceinline": True,
+    "_nrt": False,
+    "no_cfunc_wrapper": True,
+}
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """The only compilation decorator of this package; compiles at the first call and caches compiled kernels on disk."""
-    dispatcher: Callable[..., Any] = numba.njit(**_OPTIONS)(function)
-    if is_kernel(function) and hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT, njit returns the function itself
-        dispatcher._cache = KernelCache(f"{function.__module__}.{function.__qualname__}")
-    return dispatcher
+    if vars(numba.config)["DISABLE_JIT"]:
+        return function
+    return Kernel(function, targetoptions=_OPTIONS)
 
 
-class KernelCache:
-    """The cache of one kernel; implements the interface of `numba.core.caching` that Numba's dispatcher uses.
+class _InlinedCode(JITCodeLibrary):
+    """Code that is not optimized on its own and has no machine code."""
 
-    Args:
-      kernel: the kernel's module and name.
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class _InlinedCompiler(Compiler):
+    """Compiles to `_InlinedCode`."""
+
+    def __init__(
+        self, typing_context: Any, target_context: Any, library: Any, args: Any, return_type: Any, flags: Any, *rest: Any
+    ):
+        library = _InlinedCode(target_context.codegen(), "inlined")
+        flags.no_compile = True
+        super().__init__(typing_context, target_context, library, args, return_type, flags, *rest)
+
+
+class _InlinedKernel(CPUDispatcher):
+    """The form of a kernel for calls from other kernels."""
+
+    def add_overload(self, result: Any) -> None:
+        """Registers the code with Numba under a key, for which Numba would use the function that Python calls."""
+        key = object()
+        self.targetctx.insert_user_function(key, result.fndesc, [result.library])
+        self.overloads[tuple(result.signature.args)] = result._replace(entry_point=key)
+
+
+class Kernel(CPUDispatcher):
+    """A compiled function with a separate form for calls from other kernels.
+
+    Attributes:
+      inlined: this form; its `signatures` are the types for which kernels call it.
     """
 
-    def __init__(self, kernel: str) -> None:
-        self._kernel = kernel
-        self._enabled = True
-        self._files: KernelFiles | None = None  # of the last access
+    def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
+        """Compiles nothing yet; the arguments are those of Numba's dispatchers."""
+        super().__init__(py_func, locals, targetoptions)
+        if is_kernel(py_func):
+            self._cache = KernelCache(f"{py_func.__module__}.{py_func.__qualname__}")
+        self.inlined = _InlinedKernel(py_func, locals, {**targetoptions, "no_cpython_wrapper": True}, _InlinedCompiler)
 
-    @property
-    def cache_path(self) -> str | None:
-        """The directory of the last access."""
-        return None if self._files is None or self._files.folder is None else str(self._files.folder)
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Called by Numba to type a call from another kernel."""
+        return self.inlined.get_call_template(args, kws)
 
-    def enable(self) -> None:
-        """Enables reading and writing."""
-        self._enabled = True
-
-    def disable(self) -> None:
-        """Disables reading and writing."""
-        self._enabled = False
-
-    def flush(self) -> None:
-        """Removes the kernel's files."""
-        if self._files is not None:
-            self._files.remove(f"{self._kernel}-")
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled code for the argument types; None if it is not in the cache and must be compiled."""
-        target_context.refresh()
-        name = self._file_name(signature)
-        files = self._find_files(target_context.codegen()) if name else None
-        content = files.read(name) if files and name else None
-        if content is None:
-            return None
-        try:
-            arguments, _ = sigutils.normalize_signature(signature)
-            return CompileResult._rebuild(target_context, *_loads(content, arguments))
-        except Exception:  # for any error, the kernel can be compiled again
-            return None
-
-    def save_overload(self, signature: Any, result: Any) -> None:
-        """Stores compiled code."""
-        name = self._file_name(signature)
-        files = self._find_files(result.codegen) if name else None
-        if files is None or name is None or result.lifted or result.library.has_dynamic_globals:
-            return
-        try:
-            content = _dumps(result)
-        except Exception as error:  # the compiled code in memory is valid
-            report_failure(f"Numba {numba.__version__} cannot store them ({error!r})")
-        else:
-            files.write(name, content)
-
-    def _file_name(self, signature: Any) -> str | None:
-        """The name of the kernel's file for the argument types; None if the types do not identify the code."""
-        arguments, returned = sigutils.normalize_signature(signature)
-        try:
-            described = [_describe(kind) for kind in (*arguments, types.none if returned is None else returned)]
-        except UnknownFunctionError as error:
-            _report_recompilation(str(error))
-            return None
-        if None in described:
-            return None
-        return f"{self._kernel}-{hashlib.sha256(repr(described).encode()).hexdigest()[:32]}"
-
-    def _find_files(self, codegen: Any) -> KernelFiles | None:
-        """The files of the digest for the code that this process compiles; None if the cache cannot be used."""
-        if _STAMPS is None:
-            report_failure(f"the package's sources are not in {FOLDER}")
-        # If a source file changed after it was imported, the code in memory does not match the digest of the file.
-        if not self._enabled or _STAMPS is None or _stamps() != _STAMPS:
-            return None
-        settings = tuple((name, repr(getattr(numba.config, name, None))) for name in _SETTINGS)
-        self._files = kernel_files(_digest(codegen.magic_tuple(), settings))
-        return self._files
-
-
-def _describe(kind: Any) -> str | None:
-    """A string that identifies a type in every process: its name, the class of a tuple, the digest of a function.
-
-    None for types that are not known. The name of a Numba function type does not distinguish two functions with the same name.
-
-    Raises:
-      UnknownFunctionError: a function has no digest.
-    """
-    simple = types.Number | types.Boolean | types.NoneType | types.Omitted | types.IntegerLiteral | types.RangeType
-    if isinstance(kind, simple):
-        return repr(kind)
-    if isinstance(kind, types.Array):  # the name of an array type is not canonical
-        dtype = _describe(kind.dtype)
-        return None if dtype is None else f"array {dtype} {kind.ndim} {kind.layout} {kind.mutable} {kind.aligned}"
-    if isinstance(kind, types.BaseTuple):
-        elements: Any = kind  # for mypy: the class does not declare that it is iterable
-        parts = [_describe(element) for element in elements]
-        tuple_class = getattr(kind, "instance_class", tuple)
-        fields = getattr(tuple_class, "_fields", ())
-        return None if None in parts else f"{tuple_class.__module__}.{tuple_class.__qualname__} {fields} {parts}"
-    if isinstance(kind, types.Dispatcher):
-        return f"function {function_digest(kind.dispatcher)}"
-    return None
-
-
-@functools.cache  # each reason is reported once
-def _report_recompilation(reason: str) -> None:
-    logging.getLogger("spiel_cfrplus").warning("spiel_cfrplus cannot cache a rule and compiles it at every start: %s", reason)
-
-
-def _parts(kinds: Iterable[Any]) -> Iterator[Any]:
-    """The types; after each tuple type, its class and the parts of its element types."""
-    for kind in kinds:
-        yield kind
-        if isinstance(kind, types.BaseTuple):
-            elements: Any = kind
-            yield getattr(kind, "instance_class", tuple)
-            yield from _parts(elements)
-
-
-class _Pickler(NumbaPickler):
-    """Pickles compiled code without references to objects that exist only in this process.
-
-    The types and classes of the arguments, which include functions, are replaced by their positions. The globals of other
-    modules are left out, because compiled code does not read them, and unpickling would import the modules.
-    """
-
-    def __init__(self, file: io.BytesIO, arguments: Iterable[Any]) -> None:
-        super().__init__(file, protocol=4)
-        self._positions = {part: position for position, part in enumerate(_parts(arguments)) if part is not tuple}
-
-    def persistent_id(self, value: Any) -> int | None:
-        return self._positions.get(value) if isinstance(value, types.Type | type) else None
-
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Environment):
-            rebuild, (_, constants, name) = value.__reduce__()
-            return rebuild, (__name__, constants, name)
-        return super().reducer_override(value)
-
-
-class _Unpickler(pickle.Unpickler):
-    """Replaces positions by the types and classes of the arguments in this process."""
-
-    def __init__(self, file: io.BytesIO, arguments: Iterable[Any]) -> None:
-        super().__init__(file)
-        self._parts = list(_parts(arguments))
-
-    def persistent_load(self, position: int) -> Any:
-        return self._parts[position]
-
-
-def _dumps(result: Any) -> bytes:
-    """Pickles compiled code without the types of its arguments."""
-    library, function, environment, signature, *others = result._reduce()
-    function = copy.copy(function)
-    function.argtypes = ()
-    file = io.BytesIO()
-    _Pickler(file, signature.args).dump((library, function, environment, signature.return_type, *others))
-    return file.getvalue()
-
-
-def _loads(content: bytes, arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments of `CompileResult._rebuild` for pickled code and the argument types of this process."""
-    library, function, environment, returned, *others = _Unpickler(io.BytesIO(content), arguments).load()
-    function.argtypes = tuple(arguments)
-    return library, function, environment, templates.signature(returned, *arguments), *others
-
-
-def _stamps() -> tuple[tuple[int, int], ...] | None:
-    """The modification times, in nanoseconds, and sizes of the source files; None if a file is missing."""
-    if not SOURCES:  # for example if the package is imported from a zip archive
-        return None
-    try:
-        return tuple((status.st_mtime_ns, status.st_size) for status in (path.stat() for path in SOURCES))
-    except OSError:
-        return None
-
-
-_STAMPS = _stamps()
-
-
-@functools.cache
-def _digest(machine: tuple[str, ...], settings: tuple[tuple[str, str], ...]) -> str:
-    """The digest of everything that compiled code depends on except kernel name and argument types; 32 hexadecimal digits."""
-    versions = (sys.version, numba.__version__, llvmlite.__version__, np.__version__)
-    sources = [(path.name, path.read_bytes()) for path in SOURCES]
-    return hashlib.sha256(repr((versions, machine, settings, sources)).encode()).hexdigest()[:32]
+    def get_overload(self, signature: Any) -> Any:
+        """Called by Numba to compile a call from another kernel."""
+        return self.inlined.get_overload(signature)

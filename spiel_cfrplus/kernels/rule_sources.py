@@ -3,7 +3,7 @@
 The name of a function does not identify its code: a user edits it, creates several functions with one closure, or repeats a
 definition in a notebook. The *digest* of a function includes everything that Numba compiles: its source, its bytecode, the
 options of the compiler, the values of the globals and closure variables that it reads, and the digests of compiled functions
-among them. Functions in kernel files are identified by name, because the digest in `compilation` includes these files.
+among them. Functions in kernel files are identified by name, because the digest in `kernel_cache` includes these files.
 
 A function has no digest if any part is unknown. Numba treats globals as constants and reads them when it compiles a function.
 A function therefore has no digest either if a value may have changed after the function was compiled.
@@ -93,12 +93,17 @@ def _content_when_compiled(dispatcher: Any) -> _Content:
       UnknownFunctionError: the content is unknown, or was possibly different when the function was compiled.
     """
     content = _FunctionReader(dispatcher).content()
-    if not dispatcher.overloads:
+    if not _is_compiled(dispatcher):
         _before_compilation[dispatcher] = content
     elif content.has_variables and _before_compilation.get(dispatcher) != content:
         _before_compilation.pop(dispatcher, None)
         raise UnknownFunctionError(f"variables of {full_name(dispatcher)} may have changed since it was compiled")
     return content
+
+
+def _is_compiled(dispatcher: Any) -> bool:
+    """Whether code of the function exists, for calls from Python or from kernels."""
+    return bool(dispatcher.overloads or getattr(dispatcher, "inlined", dispatcher).overloads)
 
 
 class _FunctionReader:

@@ -24,7 +24,7 @@ BELOW_OPENSPIEL = {"_utils", "kernels", "game", "policies", "regret_minimizers",
 ABOVE_OPENSPIEL = {"analysis", "cli"}
 # Kernels import one another and these. Compilation and the files that it writes are not kernels.
 BENEATH_KERNELS = {*sys.stdlib_module_names, "llvmlite", "numba", "numpy"}
-NO_KERNELS = {"spiel_cfrplus.kernels.compilation", "spiel_cfrplus.kernels.compiled_files"}
+NO_KERNELS = {f"spiel_cfrplus.kernels.{name}" for name in ("compilation", "compiled_files", "kernel_cache")}
 
 
 def name_of(path: pathlib.Path) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spiel_cfrplus.kernels import compilation, compiled_files
+from spiel_cfrplus.kernels import compiled_files, kernel_cache
 from spiel_cfrplus.kernels.compiled_files import VARIABLE, KernelFiles
 
 
@@ -12,5 +12,5 @@ def cache(tmp_path, monkeypatch):
     root = tmp_path / "cache"
     monkeypatch.setenv(VARIABLE, str(root))
     monkeypatch.setattr(compiled_files, "_has_reported", False)
-    monkeypatch.setattr(compilation, "kernel_files", KernelFiles)
+    monkeypatch.setattr(kernel_cache, "kernel_files", KernelFiles)
     return root

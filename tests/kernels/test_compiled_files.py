@@ -13,7 +13,7 @@ import platformdirs
 import pytest
 from compiled_kernels import SMALL_WORK, files_in, no_home, normalized, run_python, start_python
 
-from spiel_cfrplus.kernels import compilation, compiled_files
+from spiel_cfrplus.kernels import compiled_files, kernel_cache
 from spiel_cfrplus.kernels.compiled_files import VARIABLE, KernelFiles
 
 DIGEST, OTHER_DIGEST = "0" * 32, "1" * 32
@@ -128,7 +128,7 @@ def test_kernels_work_with_one_message_if_files_cannot_be_written(reason, cache,
         raise OSError(reason, os.strerror(reason), str(path))
 
     monkeypatch.setattr(compiled_files, "atomic_write", refuse)
-    monkeypatch.setattr(compilation, "kernel_files", functools.cache(KernelFiles))
+    monkeypatch.setattr(kernel_cache, "kernel_files", functools.cache(KernelFiles))
     assert normalized() == normalized() == 0
     assert len(tried) == 1
     (record,) = caplog.records

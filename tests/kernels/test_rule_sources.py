@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from compiled_kernels import files_in, hits, renewed
 
-from spiel_cfrplus.kernels import compilation, passes, regret_matching, rule_sources, self_play
+from spiel_cfrplus.kernels import kernel_cache, passes, regret_matching, rule_sources, self_play
 from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest
 
 RULES = """
@@ -91,9 +91,9 @@ def new_process(tmp_path, monkeypatch):
 @pytest.fixture
 def reported(caplog):
     """The messages about rules that cannot be cached."""
-    compilation._report_recompilation.cache_clear()
+    kernel_cache._report_recompilation.cache_clear()
     yield lambda: [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
-    compilation._report_recompilation.cache_clear()
+    kernel_cache._report_recompilation.cache_clear()
 
 
 def played(rule):
