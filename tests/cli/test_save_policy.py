@@ -1,21 +1,18 @@
 """--save_policy, as a user runs it."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pyspiel
 import pytest
-from repository import ROOT, SCRIPTS
+from command_line import run
+from repository import ROOT
 
 from spiel_cfrplus import CFRPlusSolver, load_policy
 
 FLAGS = ("--iterations=10", "--noverify")
 
 
-def run(*flags, cwd=ROOT):
-    command = [sys.executable, str(SCRIPTS / "run.py"), *FLAGS, *flags]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, check=False)
+def save(*flags, folder=ROOT):
+    return run(*FLAGS, *flags, folder=folder)
 
 
 def test_the_average_or_the_current_policy_is_saved(tmp_path):
@@ -27,7 +24,7 @@ def test_the_average_or_the_current_policy_is_saved(tmp_path):
         ("current.json", ("--last_iterate",), solver.current_profile()),
         ("average.csv", (), solver.average_profile()),
     ):
-        result = run(f"--save_policy={tmp_path / name}", *flags)
+        result = save(f"--save_policy={tmp_path / name}", *flags)
         assert result.returncode == 0, result.stderr
         assert result.stdout.endswith(f"{name.partition('.')[0]} policy saved to {tmp_path / name}\n")
         np.testing.assert_array_equal(load_policy(tmp_path / name, game).probabilities, expected.probabilities)
@@ -44,7 +41,7 @@ def test_the_average_or_the_current_policy_is_saved(tmp_path):
     ],
 )
 def test_it_is_refused_before_any_work(flags, message, tmp_path):
-    result = run(*flags, cwd=tmp_path)
+    result = save(*flags, folder=tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1

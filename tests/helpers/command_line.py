@@ -1,0 +1,64 @@
+"""The command line in processes of their own.
+
+`run` forks them from a server that has imported the package, because the imports take longer than most commands.
+"""
+
+import multiprocessing
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from repository import ROOT, SCRIPTS
+
+_SCRIPT = str(SCRIPTS / "run.py")
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["spiel_cfrplus.cli.main"])
+_TIMEOUT = 300  # seconds
+
+
+def command(*flags):
+    """The arguments of a process that runs the command."""
+    return [sys.executable, _SCRIPT, *flags]
+
+
+def start(*flags, **options):
+    """Starts the command as a user does, for tests of its streams and signals."""
+    return subprocess.Popen(command(*flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
+
+
+def run(*flags, folder=ROOT, before=""):
+    """Runs the command and returns its exit code and output.
+
+    Args:
+      flags: as on the command line.
+      folder: the current folder.
+      before: Python code that is executed before the command, in the same process.
+    """
+    with tempfile.TemporaryDirectory() as streams:
+        process = _SERVER.Process(target=_main, args=(flags, str(folder), dict(os.environ), before, streams))
+        process.start()
+        process.join(_TIMEOUT)
+        if process.is_alive():
+            process.kill()
+            raise TimeoutError(f"{flags} ran for more than {_TIMEOUT} seconds")
+        output, errors = (pathlib.Path(streams, name).read_text() for name in ("1", "2"))
+    return subprocess.CompletedProcess(command(*flags), process.exitcode, output, errors)
+
+
+def _main(flags, folder, environment, before, streams):
+    """Runs in the forked process."""
+    for descriptor in (1, 2):
+        os.dup2(os.open(os.path.join(streams, str(descriptor)), os.O_WRONLY | os.O_CREAT), descriptor)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    helpers = str(pathlib.Path(__file__).parent)
+    sys.path[:] = [str(SCRIPTS), *(entry for entry in sys.path if entry not in ("", helpers))]
+    sys.argv[:] = [_SCRIPT, *flags]
+    exec(before, {})
+    from spiel_cfrplus.cli import entry_point
+
+    entry_point.main()
