@@ -14,7 +14,7 @@ import time
 
 import pyspiel
 import pytest
-from command_line import command, run, start
+from command_line import command, hear_signals, run, start
 from open_spiel.python.algorithms import cfr_br, exploitability
 from repository import ROOT, SCRIPTS
 
@@ -268,8 +268,9 @@ def run_script(before, *flags):
     """scripts/run.py in a process that has run `before`."""
     script = str(SCRIPTS / "run.py")
     program = f"import runpy, signal, sys\n{before}\nsys.argv[0] = {script!r}\nrunpy.run_path({script!r}, run_name='__main__')"
+    arguments = [sys.executable, "-c", program, *flags]
     return subprocess.run(
-        [sys.executable, "-c", program, *flags], capture_output=True, text=True, cwd=ROOT, timeout=300, check=False
+        arguments, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False, preexec_fn=hear_signals
     )
 
 
@@ -380,6 +381,7 @@ def test_a_terminal_that_hangs_up_loses_nothing(tmp_path):
     terminal, end = pty.openpty()
 
     def take_terminal():
+        hear_signals()
         os.setsid()
         fcntl.ioctl(1, termios.TIOCSCTTY, 0)
 
@@ -672,13 +674,7 @@ def test_what_is_drawn_is_what_was_printed(tmp_path):
 
 def test_ctrl_c_draws_what_there_is(tmp_path):
     path = tmp_path / "interrupted.png"
-    process = subprocess.Popen(
-        command("--algorithm=cfr+,cfr", "--iterations=1000000000", f"--plot={path}"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+    process = start("--algorithm=cfr+,cfr", "--iterations=1000000000", f"--plot={path}")
     while not process.stdout.readline().startswith("       100 "):
         assert process.poll() is None
     assert not path.exists()

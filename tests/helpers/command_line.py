@@ -6,6 +6,7 @@
 import multiprocessing
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,9 +24,16 @@ def command(*flags):
     return [sys.executable, _SCRIPT, *flags]
 
 
-def start(*flags, **options):
+def hear_signals():
+    """In a new process: no signals are ignored, as they are below `nohup` or in the background."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def start(*flags, preexec_fn=hear_signals):
     """Starts the command as a user does, for tests of its streams and signals."""
-    return subprocess.Popen(command(*flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(*flags), stdout=pipe, stderr=pipe, text=True, cwd=ROOT, preexec_fn=preexec_fn)
 
 
 def run(*flags, folder=ROOT, before=""):
