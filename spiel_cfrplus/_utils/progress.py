@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 import tqdm
 
@@ -31,12 +32,12 @@ def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator
         yield bar.update
 
 
-def write_line(line: str) -> None:
-    """Prints a line, above the progress bar if one is shown."""
+def write_line(line: str, file: TextIO | None = None) -> None:
+    """Prints a line, on standard output by default, above the progress bar if one is shown."""
     if _can_show():
-        tqdm.tqdm.write(line)
+        tqdm.tqdm.write(line, file)
     else:  # tqdm.write creates locks, and Ctrl-C at that moment would raise an unrelated error
-        print(line)
+        print(line, file=file)
 
 
 def _can_show() -> bool:

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -100,12 +100,16 @@ class Table:
         """What is printed below the rows; empty if all are shown."""
         return f"({len(shown)} of {len(self)} rows)" if len(shown) < len(self) else ""
 
+    def text(self, names: Iterable[str] | None = None) -> str:
+        """All rows as lines, where `str` omits rows of large tables; all columns, or those in `names`."""
+        names = self.columns if names is None else names
+        cells = {name: [name, *map(_text, self[name].tolist())] for name in names}
+        adjusted = [_adjusted(texts, self[name].dtype == object) for name, texts in cells.items()]
+        return "\n".join("  ".join(line).rstrip() for line in zip(*adjusted, strict=True))
+
     def __str__(self) -> str:
         shown = self._shown()
-        cells = {name: [name, *map(_text, column.tolist())] for name, column in shown.columns.items()}
-        adjusted = [_adjusted(texts, shown[name].dtype == object) for name, texts in cells.items()]
-        lines = ["  ".join(line).rstrip() for line in zip(*adjusted, strict=True)]
-        return "\n".join([*lines, *filter(None, [self._note(shown)])])
+        return "\n".join(filter(None, [shown.text(), self._note(shown)]))
 
     def _repr_html_(self) -> str:
         shown = self._shown()

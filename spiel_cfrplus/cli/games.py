@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import pathlib
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyspiel
+from absl import flags
 
 from spiel_cfrplus._utils.memory import available_bytes
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
-from spiel_cfrplus.cli.options import Options, UsageError, first_line
+from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.game import size_estimate, trial, walk_cache
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
@@ -26,16 +28,47 @@ importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Pyth
 _MOST_NAMES = 5
 
 
-def load_game(name: str, players: int | None) -> pyspiel.Game:
+# Files that OpenSpiel reads as games, by ending: the game with the parameter `filename`.
+_FILE_GAMES = {".efg": "efg_game", ".nfg": "nfg_game"}
+
+
+def define(values: flags.FlagValues, *, default: str | None = None) -> None:
+    """Defines the flags for `load_game`."""
+    flags.DEFINE_string(
+        "game",
+        default,
+        "The game, as pyspiel.load_game takes it, with parameters in parentheses; or an .efg or .nfg file.",
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "players", None, "Number of players, if the game has this parameter.", 1, 2**31 - 1, flag_values=values
+    )
+    flags.DEFINE_list(
+        "import", [], "Modules to import, which register Python games; of the current folder, too.", flag_values=values
+    )
+
+
+def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()) -> pyspiel.Game:
     """Loads the named game, in its turn-based form.
 
+    Args:
+      name: the string of a game, or the name of an `.efg` or `.nfg` file.
+      players: the number of players, a parameter of the game; None if it is not given.
+      modules: to be imported first, because they register games.
+
     Raises:
-      UsageError: no game has this name, or it cannot be loaded.
+      UsageError: a module cannot be imported, no game has this name, or it cannot be loaded.
     """
-    _check_name(name.partition("(")[0].strip())
+    import_modules(modules)
+    name = name.strip()
+    suffix = pathlib.PurePath(name).suffix.lower()
+    if suffix in _FILE_GAMES:
+        _check_file(name)
+    else:
+        _check_name(name.partition("(")[0].strip())
     try:
-        with silent_stderr():
-            parameters = pyspiel.game_parameters_from_string(name)
+        file_game: dict[str, Any] = {"name": _FILE_GAMES.get(suffix), "filename": name}
+        parameters = file_game if suffix in _FILE_GAMES else _parsed(name)
         if players is not None and parameters.setdefault("players", players) != players:
             raise UsageError(f"--players={players} contradicts --game={name}")
         if fault := trial.fault_of(lambda: _turn_based(_load(parameters))):
@@ -43,10 +76,52 @@ def load_game(name: str, players: int | None) -> pyspiel.Game:
         with silent_stderr():
             game = _load(parameters)
     except (pyspiel.SpielError, MemoryError, RuntimeError, ValueError) as error:
-        raise UsageError(f"cannot load {name!r}: {first_line(error)}") from error
+        reason = first_line(error)
+        if suffix in _FILE_GAMES:
+            reason = f"OpenSpiel cannot read it as an {suffix} file ({reason})"
+        raise UsageError(f"cannot load {name!r}: {reason}") from error
     if _is_simultaneous(game):
         print(f"{game} has simultaneous moves; solving its turn-based form.")
     return _turn_based(game)
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Imports modules, which may be in the current folder.
+
+    Raises:
+      UsageError: a module cannot be imported.
+    """
+    if names:
+        find_modules_in_current_folder()
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a module may raise anything
+            reason = first_line(error) or type(error).__name__
+            if name.endswith(".py"):
+                reason = "this is the name of a file, not of a module"
+            elif not isinstance(error, ImportError):
+                reason = f"{type(error).__name__}: {reason}"
+            raise UsageError(f"--import={name}: {reason}") from error
+
+
+def find_modules_in_current_folder() -> None:
+    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them."""
+    if not sys.flags.safe_path and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def _check_file(name: str) -> None:
+    try:
+        with open(name, "rb"):
+            pass
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot load {name!r}: {getattr(error, 'strerror', error)}") from error
+
+
+def _parsed(name: str) -> dict[str, Any]:
+    with silent_stderr():
+        return dict(pyspiel.game_parameters_from_string(name))
 
 
 def _check_name(short_name: str) -> None:
@@ -72,19 +147,26 @@ def _turn_based(game: pyspiel.Game) -> pyspiel.Game:
     return pyspiel.convert_to_turn_based(game) if _is_simultaneous(game) else game
 
 
-def compile_with_notes(game: pyspiel.Game, options: Options, limits: WalkLimits) -> SequenceFormGame:
+def compile_with_notes(
+    game: pyspiel.Game, limits: WalkLimits, *, cache: str | None = None, processes: int = 1
+) -> SequenceFormGame:
     """Compiles the game and prints its size.
+
+    Args:
+      game: the game.
+      limits: of the walk.
+      cache, processes: see `compile_game`.
 
     Raises:
       TimeoutError: the time limit was reached.
       UsageError: the game cannot be compiled.
     """
-    if options.cache == "":
+    if cache == "":
         raise UsageError("--cache needs the name of a directory")
     try:
         with silent_stderr():
             check_game(game)
-        if options.cache is None or not walk_cache.is_cached(game, options.cache):
+        if cache is None or not walk_cache.is_cached(game, cache):
             _announce_size(game, limits)
         started = time.perf_counter()
         with warnings.catch_warnings():
@@ -92,16 +174,16 @@ def compile_with_notes(game: pyspiel.Game, options: Options, limits: WalkLimits)
             warnings.simplefilter("ignore", size_estimate.LargeGameWarning)  # announced already
             compiled = compile_game(
                 game,
-                processes=options.processes,
-                max_histories=options.max_histories,
+                processes=processes,
+                max_histories=limits.max_histories,
                 time_limit=limits.seconds_left,
                 progress=True,
-                cache=options.cache,
+                cache=cache,
             )
     except TimeoutError:
         raise
     except OSError as error:
-        raise UsageError(f"--cache={options.cache}: {error}") from error
+        raise UsageError(f"--cache={cache}: {error}") from error
     except Exception as error:  # a game may be a Python program, which can raise anything
         reason = first_line(error)
         if str(game) not in reason:

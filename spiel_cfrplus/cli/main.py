@@ -13,13 +13,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import gc
 import logging
 import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NoReturn, TextIO
+from typing import NamedTuple
 
 from absl import app, flags
 from absl import logging as absl_logging
@@ -28,11 +27,12 @@ from spiel_cfrplus._utils.files import check_writable
 from spiel_cfrplus.analysis import convergence, crosscheck, plotting, row_files
 from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.theory import TheoryChecks, TheoryViolationError
+from spiel_cfrplus.cli import games, json_lines, program, report, stop_signals, subcommands
 from spiel_cfrplus.cli import options as cli_options
-from spiel_cfrplus.cli import report, stop_signals
+from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.cli.games import compile_with_notes, load_game
-from spiel_cfrplus.cli.options import Options, Run, UsageError, first_line
-from spiel_cfrplus.cli.stop_signals import Stopped, StopSignals
+from spiel_cfrplus.cli.options import Options, Run
+from spiel_cfrplus.cli.stop_signals import Stopped
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.walk_limits import WalkLimits
 from spiel_cfrplus.policies import files as policy_files
@@ -45,22 +45,27 @@ from spiel_cfrplus.solving.solvers import Solver, make_solver
 
 _TITLE_WIDTH = 100
 
-_EXIT_DISAGREEMENT = 1
-_EXIT_VIOLATION = 1
-_EXIT_USAGE = 2
-_EXIT_OUTPUT = 74
-_EXIT_TIME_LIMIT = 124  # as of timeout(1)
-_EXIT_BROKEN_PIPE = 141
+_TakeRow = Callable[[str, Row], None]
 
-_STOP_SIGNALS = StopSignals()
+
+class _Output(NamedTuple):
+    """Where the rows of a run go; both functions take the name of the algorithm and a row.
+
+    Attributes:
+      show: prints the row.
+      write: appends it to the file of `--output`, if there is one.
+    """
+
+    show: _TakeRow
+    write: _TakeRow
 
 
 def main() -> None:
     """Runs the command that `entry_point` starts, and ends the process."""
-    gc.freeze()  # imported objects persist, so no collection, at exit either, needs to traverse those of Numba
-    _replace_closed_streams()
-    for flag in cli_options.FLAGS.get_key_flags_for_module(cli_options.__name__):
-        cli_options.FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
+    program.prepare()
+    for module in (cli_options, games, json_lines):
+        for flag in cli_options.FLAGS.get_key_flags_for_module(module.__name__):
+            cli_options.FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # log messages look like other notes
     try:
         app.run(_run, flags_parser=_parse_flags)
@@ -68,78 +73,44 @@ def main() -> None:
         stop_signals.ignore()  # the exit code is settled
 
 
-def _replace_closed_streams() -> None:
-    for name, descriptor in (("stdout", 1), ("stderr", 2)):
-        if getattr(sys, name) is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-            setattr(sys, name, os.fdopen(descriptor, "w"))
-
-
 def _parse_flags(arguments: list[str]) -> list[str]:
     try:
         return cli_options.FLAGS(arguments)
     except (flags.Error, ValueError) as error:  # absl raises a ValueError for --noverify=3
-        _exit_with_usage_error(error)
+        program.exit_with_usage_error(error)
 
 
 def _run(arguments: list[str]) -> None:
-    try:
-        with _STOP_SIGNALS.heard():
-            sys.exit(_job(arguments))
-    except (UsageError, MemoryError) as error:
-        _exit_with_usage_error(error)
-    except TimeoutError as error:
-        print(f"error: --time_limit={cli_options.FLAGS.time_limit:g}: {error}", file=sys.stderr)
-        sys.exit(_EXIT_TIME_LIMIT)
-    except KeyboardInterrupt as interrupt:
-        _exit_when_stopped(interrupt)
-    except OSError as error:
-        _drop_output(sys.stdout)
-        if isinstance(error, BrokenPipeError):  # the reader of the rows has closed the pipe
-            sys.exit(_EXIT_BROKEN_PIPE)
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(_EXIT_OUTPUT)
-
-
-def _exit_when_stopped(interrupt: KeyboardInterrupt) -> NoReturn:
-    stopped = interrupt if isinstance(interrupt, Stopped) else Stopped.at("", interrupt)
-    try:
-        print(stopped, file=sys.stderr)
-        sys.stdout.flush()
-    except OSError:  # the terminal has hung up
-        _drop_output(sys.stdout)
-        _drop_output(sys.stderr)
-    sys.exit(stopped.exit_code)
-
-
-def _drop_output(stream: TextIO) -> None:
-    """Discards the buffered output and all later output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _exit_with_usage_error(error: Exception) -> NoReturn:
-    print(f"error: {first_line(error)}", file=sys.stderr)
-    sys.exit(_EXIT_USAGE)
+    program.run(lambda: _job(arguments))
 
 
 def _job(arguments: list[str]) -> int:
     """Does the work of the command and returns the exit code."""
     if len(arguments) > 1:
-        raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker")
+        names = ", ".join(subcommands.NAMES)
+        raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker, subcommands are {names}")
     options = cli_options.read_options()
+    with json_lines.printer(wanted=options.json) as print_json:
+        return _solve_game(options, functools.partial(report.print_row, options, print_json))
+
+
+def _solve_game(options: Options, show: _TakeRow) -> int:
+    """Does the work of the flags, prints each row by `show`, and returns the exit code."""
     _check_plot(options)
     _check_save_policy(options)
     _check_output(options)
-    game = load_game(options.game, options.players)
+    game = load_game(options.game, options.players, options.modules)
     for run in options.runs:
         _check_checkpoint(run, options)
     limits = WalkLimits.starting_now(options.max_histories, options.time_limit)
-    compiled = compile_with_notes(game, options, limits)
+    try:
+        compiled = compile_with_notes(game, limits, cache=options.cache, processes=options.processes)
+    except TimeoutError as error:
+        raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     _check_players(compiled, options)
-    time_limit = None if options.time_limit is None else limits.seconds_left
-    exit_code = _crosscheck(compiled, options) if options.crosscheck else _solve_all(compiled, options, time_limit)
-    sys.stdout.flush()
-    return exit_code
+    if options.crosscheck:
+        return _crosscheck(compiled, options)
+    return _solve_all(compiled, options, show, None if options.time_limit is None else limits.seconds_left)
 
 
 # Checks before any algorithm runs.
@@ -267,7 +238,7 @@ def _users_rule(algorithm: Algorithm) -> Algorithm | None:
     return None if algorithm.name in ALGORITHMS else algorithm
 
 
-def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | None) -> int:
+def _solve_all(game: SequenceFormGame, options: Options, show: _TakeRow, time_limit: float | None) -> int:
     """Runs the algorithms one after another, each for at most `time_limit` seconds, until one fails, and plots their rows.
 
     Returns:
@@ -277,11 +248,12 @@ def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | Non
     exit_code = 0
     try:
         with _row_file(options) as write:
+            output = _Output(show, write)
             for run in options.runs:
                 if rows:
                     print()
                 rows[run.algorithm.name] = []
-                exit_code = _solve(_make_solver(game, run, options), options, rows[run.algorithm.name], write, time_limit)
+                exit_code = _solve(_make_solver(game, run, options), options, rows[run.algorithm.name], output, time_limit)
                 if exit_code != 0:
                     break
         return exit_code
@@ -291,7 +263,7 @@ def _solve_all(game: SequenceFormGame, options: Options, time_limit: float | Non
 
 
 @contextlib.contextmanager
-def _row_file(options: Options) -> Iterator[Callable[[str, Row], None]]:
+def _row_file(options: Options) -> Iterator[_TakeRow]:
     """Opens the file of `--output`, with the rows of the checkpoint, and yields the function that appends a row."""
     if options.output is None:
         yield lambda name, row: None
@@ -313,12 +285,10 @@ def _plot(game: SequenceFormGame, options: Options, path: str, rows: Mapping[str
         plotting.plot_convergence(begun, path, title=f"{name}\n{', '.join(updates)}, {policies}")
 
 
-def _solve(
-    solver: Solver, options: Options, rows: list[Row], write: Callable[[str, Row], None], time_limit: float | None
-) -> int:
+def _solve(solver: Solver, options: Options, rows: list[Row], output: _Output, time_limit: float | None) -> int:
     """Runs the solver, prints its rows and appends them to `rows`, checks its policy; returns the exit code.
 
-    If the run is resumed, the rows from before come first; `write` is called with the name of the algorithm and new rows only.
+    If the run is resumed, the rows from before come first; only new rows are written to the file of `--output`.
     """
     report.print_solver(solver, options)
     checkpointed = None if options.checkpoint is None else _checkpointed_run(solver, options, options.checkpoint)
@@ -328,15 +298,15 @@ def _solve(
     report.print_header(options)
     for row in checkpointed.curve.rows if checkpointed is not None else ():
         rows.append(row)
-        report.print_row(row, options)
+        output.show(solver.algorithm.name, row)
     try:
-        _run_and_print(solver, options, checkpointed, checks, rows, write, time_limit)
+        _run_and_print(solver, options, checkpointed, checks, rows, output, time_limit)
         _save_policy(solver, options)
         agrees = not options.verify or report.print_verification(solver, options)
-        return 0 if agrees else _EXIT_DISAGREEMENT
+        return 0 if agrees else program.EXIT_DISAGREEMENT
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
-        return _EXIT_VIOLATION
+        return program.EXIT_VIOLATION
     except ValueError as error:  # such as numbers outside the range of a float64
         raise UsageError(f"{solver.algorithm} cannot continue: {first_line(error)}") from error
 
@@ -358,27 +328,27 @@ def _run_and_print(
     checkpointed: CheckpointedRun | None,
     checks: TheoryChecks | None,
     rows: list[Row],
-    write: Callable[[str, Row], None],
+    output: _Output,
     time_limit: float | None,
 ) -> None:
-    """Runs the solver, prints its new rows and appends them to `rows`, and by `write` to a file.
+    """Runs the solver, prints its new rows and appends them to `rows` and to the file of `--output`.
 
     When a signal stops the run, it is saved.
     """
-    with _STOP_SIGNALS.deferred():
+    with program.STOP_SIGNALS.deferred():
         try:
             for row in _rows(solver, options, checkpointed, checks, time_limit):
                 rows.append(row)
-                write(solver.algorithm.name, row)
-                report.print_row(row, options)
+                output.write(solver.algorithm.name, row)
+                output.show(solver.algorithm.name, row)
                 if checks is not None:
                     report.print_verdicts(checks)
-                _STOP_SIGNALS.check()
+                program.STOP_SIGNALS.check()
         except (KeyboardInterrupt, OSError) as error:
             if checkpointed is not None:
                 checkpointed.save()
             if isinstance(error, OSError):
-                _STOP_SIGNALS.check()  # a closed terminal is also an output error
+                program.STOP_SIGNALS.check()  # a closed terminal is also an output error
                 raise
             raise Stopped.at(f"at iteration {solver.iteration}", error) from error
 
@@ -408,7 +378,7 @@ def _rows(
         target_nash_conv=options.target_nash_conv,
         time_limit=time_limit,
         progress=True,
-        run=_STOP_SIGNALS.checked(solver.run if checks is None else checks.run),
+        run=program.STOP_SIGNALS.checked(solver.run if checks is None else checks.run),
     )
 
 
@@ -422,4 +392,4 @@ def _crosscheck(game: SequenceFormGame, options: Options) -> int:
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
-    return 0 if report.print_crosscheck(comparisons, options) else _EXIT_DISAGREEMENT
+    return 0 if report.print_crosscheck(comparisons, options) else program.EXIT_DISAGREEMENT

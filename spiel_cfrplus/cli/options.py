@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import sys
 
 import numpy as np
 from absl import flags
 
 from spiel_cfrplus._utils.validation import MOST_ITERATIONS, at_most_cores
 from spiel_cfrplus.analysis import crosscheck
+from spiel_cfrplus.cli import games, json_lines
+from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.solving import averaging
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm, algorithm_of
 from spiel_cfrplus.solving.averaging import Averaging
@@ -20,8 +21,7 @@ FLAGS = flags.FLAGS
 
 _REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 
-flags.DEFINE_string("game", "kuhn_poker", "The game, as pyspiel.load_game takes it; parameters in parentheses.")
-flags.DEFINE_integer("players", None, "Number of players, if the game has this parameter.", 1, 2**31 - 1)
+games.define(FLAGS, default="kuhn_poker")
 flags.DEFINE_list(
     "algorithm",
     "cfr+",
@@ -65,6 +65,7 @@ flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpo
 flags.DEFINE_string("output", None, "A .csv or .jsonl file to which the rows of all runs are written while they run.")
 flags.DEFINE_string("save_policy", None, "A .npz, .json or .csv file to save the policy to at the end.")
 flags.DEFINE_string("plot", None, "A .png, .pdf or .svg file for a plot of the rows of all runs.")
+json_lines.define(FLAGS)
 flags.DEFINE_boolean("check_theory", False, "Measure the theorems at every iteration, and print the results with every row.")
 flags.DEFINE_boolean("verify", True, "At the end, evaluate the exported policy with OpenSpiel's NashConv.")
 flags.DEFINE_boolean("crosscheck", False, "Compare the first iterations with those of OpenSpiel's solver.")
@@ -79,6 +80,7 @@ _NOT_WITH_CROSSCHECK = (
     "checkpoint",
     "checkpoint_every",
     "exact_ties",
+    "json",
     "last_iterate",
     "output",
     "plot",
@@ -96,10 +98,6 @@ _NOT_WITH_CROSSCHECK = (
 _SELF_PLAY_FLAGS = ("alternating", "cce", "check_theory", "simultaneous")
 _DEFAULT_ITERATIONS = 10_000
 _DEFAULT_CROSSCHECK_ITERATIONS = 50
-
-
-class UsageError(Exception):
-    """An error in the user's input; printed as one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Options:
     """The values of the flags, after the checks that need neither the game nor a file.
 
     Attributes:
-      game, players: the game.
+      game, players, modules: see `games.load_game`.
       runs: the algorithms to run, in this order.
       alternating: the order of updates.
       num_iterations: the total number of iterations.
@@ -133,6 +131,7 @@ class Options:
 
     game: str
     players: int | None
+    modules: tuple[str, ...]
     runs: tuple[Run, ...]
     alternating: bool
     num_iterations: int
@@ -153,6 +152,7 @@ class Options:
     output: str | None
     save_policy: str | None
     plot: str | None
+    json: bool
     check_theory: bool
     verify: bool
     verify_large: bool
@@ -174,6 +174,7 @@ def read_options() -> Options:
     return Options(
         game=FLAGS.game.strip(),
         players=FLAGS.players,
+        modules=tuple(FLAGS["import"].value or ()),
         runs=tuple(_run(algorithm, num_iterations) for algorithm in algorithms),
         alternating=alternating,
         num_iterations=num_iterations,
@@ -194,17 +195,13 @@ def read_options() -> Options:
         output=FLAGS.output,
         save_policy=FLAGS.save_policy,
         plot=FLAGS.plot,
+        json=FLAGS.json,
         check_theory=FLAGS.check_theory,
         verify=FLAGS.verify,
         verify_large=FLAGS["verify"].present > 0,
         crosscheck=FLAGS.crosscheck,
         tolerance=FLAGS.tolerance,
     )
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of the message of an error."""
-    return str(error).partition("\n")[0]
 
 
 def _alternating() -> bool:
@@ -242,8 +239,7 @@ def _algorithm(name: str) -> Algorithm:
         return ALGORITHMS[name]
     if ":" not in name:
         raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(ALGORITHMS)}>, or several with commas")
-    if not sys.flags.safe_path and "" not in sys.path:
-        sys.path.insert(0, "")  # find modules in the current folder, like python -c
+    games.find_modules_in_current_folder()
     try:
         return algorithm_of(name)
     except (TypeError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus._utils.progress import write_line
 from spiel_cfrplus.analysis.crosscheck import Comparison
 from spiel_cfrplus.analysis.theory import TheoryChecks
+from spiel_cfrplus.cli.json_lines import PrintRow
 from spiel_cfrplus.cli.options import Options
 from spiel_cfrplus.game import size_estimate
 from spiel_cfrplus.policies.evaluation import evaluate
@@ -53,13 +55,18 @@ def print_solver(solver: Solver, options: Options) -> None:
 
 
 def print_header(options: Options) -> None:
-    """Prints the column titles of the rows."""
+    """Prints the column titles of the rows, unless these are JSON lines."""
+    if options.json:
+        return
     titles = f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}"
     print(f"{titles} {'CCE gap':>13}" if options.cce else titles)
 
 
-def print_row(row: Row, options: Options) -> None:
-    """Prints a row."""
+def print_row(options: Options, print_json: PrintRow | None, name: str, row: Row) -> None:
+    """Prints a row of the run `name`, by `print_json` if it is not None."""
+    if print_json is not None:
+        print_json({"algorithm": name, **dataclasses.asdict(row)})
+        return
     exploitable = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
     numbers = f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitable:>14} {row.value:>18.9f}"
     if options.cce:
