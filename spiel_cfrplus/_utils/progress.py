@@ -1,11 +1,12 @@
-"""Progress bars, shown on terminals only."""
+"""Progress bars, shown on terminals and in notebooks only."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 import tqdm
 
@@ -18,17 +19,17 @@ def no_advance(steps: int) -> None:
 
 @contextlib.contextmanager
 def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator[Advance]:
-    """Yields a function that advances a progress bar on standard error; without a terminal the function does nothing.
+    """Yields a function that advances a progress bar on a terminal or in a notebook; elsewhere it does nothing.
 
     Args:
       show: whether to show a bar.
       unit: the name of one step.
       total: the number of steps, if known.
     """
-    if not show or not _can_show():
+    if not show or not (_can_show() or _in_notebook()):
         yield no_advance  # not a disabled tqdm, because it would start a thread
         return
-    with tqdm.tqdm(total=total, unit=f" {unit}", unit_scale=True, delay=1) as bar:
+    with _bar_class()(total=total, unit=f" {unit}", unit_scale=True, delay=1) as bar:
         yield bar.update
 
 
@@ -42,3 +43,19 @@ def write_line(line: str, file: TextIO | None = None) -> None:
 
 def _can_show() -> bool:
     return sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, whose standard error is not a terminal."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def _bar_class() -> Any:
+    """The class of the bars: of notebooks a widget, or text if ipywidgets is not installed."""
+    if not _in_notebook():
+        return tqdm.tqdm  # tqdm.auto imports asyncio, which takes a tenth of a second
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tqdm.TqdmWarning)  # ipywidgets is optional
+        from tqdm import auto
+    return auto.tqdm

@@ -150,9 +150,10 @@ def _format_of(path: str | os.PathLike[str]) -> str:
 def _new_figure(size: tuple[float, float]) -> Figure:
     _imported()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=size, layout="constrained")
+    from spiel_cfrplus._utils.figures import DisplayedFigure
+
+    figure = DisplayedFigure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
