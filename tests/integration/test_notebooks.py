@@ -12,6 +12,8 @@ nbclient = pytest.importorskip("nbclient", reason="notebooks require the extra [
 manager = pytest.importorskip("jupyter_client.manager", reason="notebooks require the extra [test]")
 pytest.importorskip("ipykernel", reason="notebooks require the extra [test]")
 
+pytestmark = pytest.mark.slow  # kernels are processes that import everything
+
 NOTEBOOK = ROOT / "docs" / "quick_start.ipynb"
 SETUP = """
 import sys
@@ -109,7 +111,6 @@ def readable(outputs):
     return [output.get("text") or output["data"].get("text/html") or sorted(output["data"]) for output in shown]
 
 
-@pytest.mark.slow
 def test_the_notebook_displays_what_it_contains(tmp_path: pathlib.Path):
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     executed = nbformat.from_dict(notebook)
