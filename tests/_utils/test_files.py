@@ -124,10 +124,11 @@ def test_arguments_that_are_not_paths_are_named(path, kuhn):
             CFRPlusSolver.load,
             CheckpointedRun.resume,
             lambda wrong: CheckpointedRun(CFRPlusSolver(kuhn), wrong),
-            lambda wrong: plot_convergence({"cfr": rows}, wrong),
         ],
-        "cache": [lambda wrong: compile_game(kuhn.tree.game, cache=wrong)] if path is not None else [],
     }
+    if path is not None:  # None is the default of these
+        calls["path"].append(lambda wrong: plot_convergence({"cfr": rows}, wrong))
+        calls["cache"] = [lambda wrong: compile_game(kuhn.tree.game, cache=wrong)]
     for name, uses in calls.items():
         for use in uses:
             with pytest.raises(TypeError, match=mentions(f"{name} must be a str or a pathlib.Path, got {path!r}")):

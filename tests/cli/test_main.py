@@ -137,7 +137,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--game="], ["unknown game ''; no name is similar"]),
         (["--game=e"], ["did you mean add_noise, antichess, battleship, breakthrough, bridge? pyspiel.registered_names()"]),
         (["--game=go(board_size=-1)"], ["go(board_size=-1) has no initial state", "choose other game parameters"]),
-        (["--game=start_at(game=kuhn_poker(),history=9;9)"], ["start_at(game=kuhn_poker(),history=9;9) cannot be walked"]),
+        (["--game=start_at(game=kuhn_poker(),history=0;0)"], ["start_at(game=kuhn_poker(),history=0;0) cannot be walked"]),
         (["--game=connect_four(rows=-3)"], ["connect_four(rows=-3)", "choose other game parameters"]),
         (["--game=connect_four(rows=0)"], ["cannot load 'connect_four(rows=0)': OpenSpiel ends the process with SIGSEGV"]),
         (["--game=hex(board_size=100000)"], ["cannot load 'hex(board_size=100000)'", "more than 2 GB", "choose other game"]),
