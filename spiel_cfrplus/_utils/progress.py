@@ -8,8 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
-import tqdm
-
 Advance = Callable[[int], object]
 
 
@@ -36,6 +34,8 @@ def progress_bar(show: bool, *, unit: str, total: int | None = None) -> Iterator
 def write_line(line: str, file: TextIO | None = None) -> None:
     """Prints a line, on standard output by default, above the progress bar if one is shown."""
     if _can_show():
+        import tqdm
+
         tqdm.tqdm.write(line, file)
     else:  # tqdm.write creates locks, and Ctrl-C at that moment would raise an unrelated error
         print(line, file=file)
@@ -53,6 +53,8 @@ def _in_notebook() -> bool:
 
 def _bar_class() -> Any:
     """The class of the bars: of notebooks a widget, or text if ipywidgets is not installed."""
+    import tqdm  # only if a bar is shown, because the import takes as long as the solution of a small game
+
     if not _in_notebook():
         return tqdm.tqdm  # tqdm.auto imports asyncio, which takes a tenth of a second
     with warnings.catch_warnings():

@@ -14,14 +14,12 @@ chaos: CFR+ on Leduc poker amplifies small differences, which become visible aft
 from __future__ import annotations
 
 import dataclasses
-import functools
+import importlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 import pyspiel
-from open_spiel.python.algorithms import cfr as openspiel_cfr
-from open_spiel.python.algorithms import discounted_cfr
 
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.analysis.convergence import convergence
@@ -37,18 +35,30 @@ class _OpenSpielSolver(Protocol):
     def average_policy(self) -> Any: ...
 
 
+def _python_solver(module: str, name: str, **options: bool) -> Callable[[pyspiel.Game], _OpenSpielSolver]:
+    """The constructor of a solver of OpenSpiel in Python, whose module is imported when it is called."""
+
+    def make(game: pyspiel.Game) -> _OpenSpielSolver:
+        solver: _OpenSpielSolver = getattr(importlib.import_module(f"open_spiel.python.algorithms.{module}"), name)(
+            game, **options
+        )
+        return solver
+
+    return make
+
+
 # By algorithm and order of updates.
 _OPENSPIEL_SOLVERS: dict[tuple[str, bool], Callable[[pyspiel.Game], _OpenSpielSolver]] = {
     ("cfr", True): pyspiel.CFRSolver,
     ("cfr+", True): pyspiel.CFRPlusSolver,
-    ("cfr", False): functools.partial(
-        openspiel_cfr._CFRSolver, alternating_updates=False, linear_averaging=False, regret_matching_plus=False
+    ("cfr", False): _python_solver(
+        "cfr", "_CFRSolver", alternating_updates=False, linear_averaging=False, regret_matching_plus=False
     ),
-    ("cfr+", False): functools.partial(
-        openspiel_cfr._CFRSolver, alternating_updates=False, linear_averaging=True, regret_matching_plus=True
+    ("cfr+", False): _python_solver(
+        "cfr", "_CFRSolver", alternating_updates=False, linear_averaging=True, regret_matching_plus=True
     ),
-    ("lcfr", True): discounted_cfr.LCFRSolver,
-    ("dcfr", True): discounted_cfr.DCFRSolver,
+    ("lcfr", True): _python_solver("discounted_cfr", "LCFRSolver"),
+    ("dcfr", True): _python_solver("discounted_cfr", "DCFRSolver"),
 }
 COMPARABLE = tuple(dict.fromkeys(algorithm for algorithm, _ in _OPENSPIEL_SOLVERS))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pathlib
+import re
 import sys
 import time
 import warnings
@@ -22,12 +23,12 @@ from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.walk_limits import WalkLimits
 
-importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
-
 # The number of game names suggested for an unknown name.
 _MOST_NAMES = 5
 
 
+# The names of the game and of the games among its parameters.
+_NAMES_OF_GAMES = re.compile(r"(\w+)\s*\(")
 # Files that OpenSpiel reads as games, by ending: the game with the parameter `filename`.
 _FILE_GAMES = {".efg": "efg_game", ".nfg": "nfg_game"}
 
@@ -65,6 +66,7 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
     if suffix in _FILE_GAMES:
         _check_file(name)
     else:
+        _register_python_games(name)
         _check_name(name.partition("(")[0].strip())
     try:
         file_game: dict[str, Any] = {"name": _FILE_GAMES.get(suffix), "filename": name}
@@ -122,6 +124,12 @@ def _check_file(name: str) -> None:
 def _parsed(name: str) -> dict[str, Any]:
     with silent_stderr():
         return dict(pyspiel.game_parameters_from_string(name))
+
+
+def _register_python_games(name: str) -> None:
+    """Registers OpenSpiel's Python games, which takes long, if a string has another name than those of registered games."""
+    if not {name.partition("(")[0].strip(), *_NAMES_OF_GAMES.findall(name)} <= set(pyspiel.registered_names()):
+        importlib.import_module("open_spiel.python.games")
 
 
 def _check_name(short_name: str) -> None:

@@ -24,6 +24,7 @@ STOP_SIGNALS = StopSignals()
 def prepare() -> None:
     """Prepares the process after the imports, and before the job."""
     gc.freeze()  # imported objects persist, so no collection, at exit either, needs to traverse those of Numba
+    gc.enable()
     _replace_closed_streams()
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
-from open_spiel.python.algorithms import exploitability
 
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus._utils.progress import write_line
@@ -23,6 +22,9 @@ from spiel_cfrplus.solving.algorithms import Algorithm
 from spiel_cfrplus.solving.curve import Row
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver
+
+if TYPE_CHECKING:
+    from open_spiel.python import policy as openspiel_policy
 
 # Relative to the largest return. The two evaluators sum the same products in different orders.
 _VERIFY_TOLERANCE = 1e-9
@@ -112,10 +114,14 @@ def print_verification(solver: Solver, options: Options) -> bool:
 
 def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPolicy) -> float:
     """Evaluates with OpenSpiel's C++ code, or with its slower Python code if the keys of the table differ from those of C++."""
+    from open_spiel.python import policy as openspiel_policy  # a slow import that loads all Python games, hence not at top
+
     try:
         with silent_stderr():
             return float(pyspiel.nash_conv(game, openspiel_policy.python_policy_to_pyspiel_policy(table)))
     except pyspiel.SpielError:
+        from open_spiel.python.algorithms import exploitability
+
         return float(exploitability.nash_conv(game, table))
 
 

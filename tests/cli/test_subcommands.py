@@ -1,5 +1,6 @@
 """The subcommands and their flags; `version` stands for all."""
 
+import gc
 import importlib.metadata
 import json
 import subprocess
@@ -25,6 +26,8 @@ def signals(monkeypatch):
     """The process of the tests keeps its handlers of signals and its collector."""
     for name in ("stop_signals.end_at_once", "stop_signals.ignore", "program.prepare"):
         monkeypatch.setattr(f"spiel_cfrplus.cli.{name}", lambda: None)
+    yield
+    gc.enable()
 
 
 def test_a_subcommand_has_its_own_flags(monkeypatch, capsys):
