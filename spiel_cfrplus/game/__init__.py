@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.game import game_tree as game_tree
     from spiel_cfrplus.game import parallel_walk as parallel_walk
     from spiel_cfrplus.game import payoffs as payoffs
+    from spiel_cfrplus.game import portable_games as portable_games
     from spiel_cfrplus.game import recall as recall
     from spiel_cfrplus.game import replayed_states as replayed_states
     from spiel_cfrplus.game import saved_games as saved_games

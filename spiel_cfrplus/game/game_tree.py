@@ -22,8 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +30,10 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen, sealed
-from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus._utils.progress import progress_bar
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.parallel_walk import walk_whole_game
+from spiel_cfrplus.game.portable_games import Recipe, recipe
 from spiel_cfrplus.game.subgames import History, checked_roots, infostates_before, replay, root_distribution
 from spiel_cfrplus.game.walk import CHANCE, TERMINAL, WalkRecord, walk_game
 from spiel_cfrplus.game.walk_limits import WalkLimits, memory_errors_name
@@ -217,27 +216,25 @@ class GameTree(Immutable):
         return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Supports pickling of games that OpenSpiel can restore from a pickle.
+        """Supports pickling of games that another process can make, see `portable_games`.
 
         Raises:
-          ValueError: OpenSpiel cannot restore the game.
+          ValueError: it cannot.
         """
-        if not self.can_be_pickled:
+        found = recipe(self.game)
+        if found is None:
             raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it from its string. Pickle results instead, such as the "
-                "arrays of a policy; a spiel_cfrplus solver can be saved with solver.save(path) and loaded with game="
+                f"{self.game} cannot be pickled: OpenSpiel cannot load it from its string, and no module registers it. Pickle "
+                "results instead, such as the arrays of a policy; a spiel_cfrplus solver can be saved with solver.save(path) "
+                "and loaded with game="
             )
-        return super().__reduce__()
+        restore, (cls, values) = super().__reduce__()
+        return _restore_with_game, (found, restore, cls, values[1:])
 
     @property
     def can_be_pickled(self) -> bool:
-        """Whether OpenSpiel can restore the game from a pickle."""
-        try:
-            with silent_stderr():
-                pickle.loads(pickle.dumps(self.game))
-        except (pyspiel.SpielError, RuntimeError):
-            return False
-        return True
+        """Whether another process can make the game."""
+        return recipe(self.game) is not None
 
     @property
     def num_players(self) -> int:
@@ -306,6 +303,11 @@ class GameTree(Immutable):
         if len(self.roots) > 1 and self.parent[child] == 0:
             return replay(self.game, self.history_actions(child))
         return state.child(int(self.action[child]))
+
+
+def _restore_with_game(found: Recipe, restore: Callable[..., GameTree], cls: type, values: list[Any]) -> GameTree:
+    make, arguments = found
+    return restore(cls, [make(*arguments), *values])
 
 
 def _narrow(actions: np.ndarray) -> np.ndarray:

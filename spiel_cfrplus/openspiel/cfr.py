@@ -23,7 +23,7 @@ import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, MutableMapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyspiel
@@ -33,6 +33,7 @@ from spiel_cfrplus._utils.calls import name_constructor_after
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus._utils.warnings import warn
 from spiel_cfrplus.game.game_tree import GameTree
+from spiel_cfrplus.game.portable_games import restores_itself
 from spiel_cfrplus.game.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
@@ -232,6 +233,19 @@ class _CFRSolverBase:
         return nodes
 
     def __getstate__(self) -> dict[str, Any]:
+        if not restores_itself(self._game):  # its policies contain the game and its states, which only OpenSpiel can pickle
+            raise ValueError(
+                f"{self._game} cannot be pickled with this solver: OpenSpiel cannot load it from its string. Pickle results "
+                "instead, such as the arrays of a policy; a spiel_cfrplus solver of a matrix or .efg game can be pickled"
+            )
+        return self._own_state()
+
+    def __copy__(self) -> Self:
+        copied = object.__new__(type(self))
+        vars(copied).update(self._own_state())
+        return copied
+
+    def _own_state(self) -> dict[str, Any]:
         # The nodes are views of the tables; copies of the nodes would not be.
         return {name: value for name, value in vars(self).items() if name != "_info_state_nodes"}
 

@@ -1,5 +1,6 @@
 """Errors for invalid input: a specific ValueError with the game, the reason and the remedy, before any long computation."""
 
+import copy
 import pickle
 import sys
 from collections.abc import Callable
@@ -167,10 +168,10 @@ def test_arguments_that_are_not_solvers_are_named(kuhn):
 
 
 def test_the_advice_about_pickling_applies_to_drop_in_solvers():
-    game = games.chain(3)
-    for solver in (openspiel_cfr.CFRSolver(game), CFRSolver(game)):
+    for solver in (openspiel_cfr.CFRSolver(games.chain(3)), CFRSolver(games.python_chain(3))):
         with pytest.raises(ValueError, match=mentions("cannot be pickled", "Pickle results", "a spiel_cfrplus solver")):
             pickle.dumps(solver)
+        assert type(copy.copy(solver)) is type(solver)
 
 
 def test_arguments_that_are_not_games_are_refused_by_every_solver():
