@@ -20,7 +20,7 @@ GOOFSPIEL = "turn_based_simultaneous_game(game=goofspiel(num_cards=4,imp_info=Tr
     ("game", "num_iterations"),
     [
         ("kuhn_poker", 50),
-        ("leduc_poker", 20),
+        pytest.param("leduc_poker", 20, marks=pytest.mark.slow),
         ("liars_dice(dice_sides=3)", 50),
         ("kuhn_poker(players=3)", 50),
         ("python_kuhn_poker", 50),
@@ -34,7 +34,7 @@ def test_agrees_with_openspiel(game, num_iterations, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["lcfr", "dcfr"])
-@pytest.mark.parametrize(("game", "num_iterations"), [("kuhn_poker", 100), ("leduc_poker", 10)])
+@pytest.mark.parametrize(("game", "num_iterations"), [("kuhn_poker", 100), ("liars_dice(dice_sides=2)", 30)])
 def test_discounted_variants_agree_with_openspiel(game, num_iterations, algorithm):
     rows = crosscheck(pyspiel.load_game(game), algorithm, num_iterations=num_iterations)
     assert max(row.difference for row in rows) < 1e-8

@@ -77,7 +77,7 @@ def run(session, num_iterations, report_every=50):
 @pytest.mark.parametrize("game", ZERO_SUM.values(), ids=ZERO_SUM)
 def test_all_statements_hold_with_alternating_updates(game, solver):
     solver = solver(game)
-    result = run(solver, 500)
+    result = run(solver, 150)
     largest = np.abs(solver.game.tree.returns).max()
     for statement, finding in result.items():
         if statement is CFR_PLUS_BOUND and solver.algorithm.name == "cfr":

@@ -6,6 +6,7 @@ import sys
 import venv
 
 import pyspiel
+import pytest
 from repository import ROOT
 
 SCRIPT = ROOT / "benchmarks" / "comparison.py"
@@ -30,6 +31,7 @@ def openspiel_iterations(target):
     raise AssertionError(f"no NashConv of {target}")
 
 
+@pytest.mark.slow
 def test_a_comparison_of_two_solvers_with_one_absent(tmp_path):
     venv.create(tmp_path / "empty", with_pip=False)
     python = tmp_path / "empty" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
@@ -69,6 +71,7 @@ def roofline(*flags):
     return result.stdout
 
 
+@pytest.mark.slow
 def test_the_floor_of_kuhn_poker():
     whole, reduced = json.loads(roofline("--json"))
     assert [whole["reduced"], reduced["reduced"]] == [False, True]

@@ -32,6 +32,7 @@ def test_a_rule_of_a_user_beside_the_built_in_one(tmp_path):
     assert run("--threads", "1", f"--json={path}")[1] == output
 
 
+@pytest.mark.slow
 def test_another_checkout_beside_this_one():
     code, output, errors = run("--other", str(ROOT), "--algorithms", "pcfr+", "--variants", "whole")
     assert code == 0, errors
@@ -45,6 +46,7 @@ def test_a_folder_without_the_package_is_an_error(tmp_path):
     assert "contains no package spiel_cfrplus" in errors
 
 
+@pytest.mark.slow
 def test_contenders_with_other_results_are_an_error(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     import pytest

@@ -816,6 +816,7 @@ def test_nothing_is_said_about_the_size_of_a_small_game():
     assert "GB" not in run("--game=leduc_poker", "--iterations=1").stdout
 
 
+@pytest.mark.slow
 def test_a_large_game_is_verified_on_demand_only():
     result = run("--game=liars_dice(dice_sides=7)", "--iterations=1")
     assert result.returncode == 0

@@ -35,6 +35,7 @@ def test_the_table_of_a_deep_game_has_the_tensors_of_its_states(name, monkeypatc
     assert [state.history() for state in table.states] == [state.history() for state in expected.states]
 
 
+@pytest.mark.slow
 def test_a_python_chain_of_20000_plies_is_exported_in_little_memory():
     game = compile_game(games.python_chain(20_000))
     tracemalloc.start()

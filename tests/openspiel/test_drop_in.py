@@ -32,7 +32,7 @@ def swapped(source, module):
 @pytest.mark.parametrize(
     ("test_file", "module", "num_cases"),
     [
-        ("cfr_test.py", "cfr", 31),
+        pytest.param("cfr_test.py", "cfr", 31, marks=pytest.mark.slow),
         ("discounted_cfr_test.py", "discounted_cfr", 2),
         ("cfr_br_test.py", "cfr_br", 9),
         ("sequence_form_utils_test.py", "cfr", 6),

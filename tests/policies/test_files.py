@@ -72,7 +72,10 @@ def some_profile(game):
     return solver.average_profile()
 
 
-@pytest.mark.parametrize("name", CASES)
+QUICK = ("goofspiel_3", "python_kuhn_poker", "random_efg", "subgame")  # a process for each game takes long
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES])
 def test_round_trips_through_another_process(name, tmp_path):
     make, script = CASES[name]
     profile = some_profile(compile_game(make()))

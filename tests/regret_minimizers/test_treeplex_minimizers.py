@@ -121,7 +121,7 @@ def small_treeplexes(count):
 
 @pytest.mark.parametrize("kind", ["entropy", "distance"])
 def test_dilated_steps_are_the_optimum_that_a_general_solver_finds(kind):
-    for treeplex, rng in small_treeplexes(200):
+    for treeplex, rng in small_treeplexes(30):
         weights = rng.uniform(0.5, 3, size=treeplex.num_decision_points)
         utility = rng.normal(scale=rng.choice([0.3, 1, 3]), size=treeplex.num_sequences)
         if kind == "entropy":

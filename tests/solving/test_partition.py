@@ -2,6 +2,7 @@
 
 import _thread
 import copy
+import itertools
 import multiprocessing
 import pickle
 import subprocess
@@ -52,8 +53,13 @@ def assert_same(one: Solver, other: Solver) -> None:
 # The same doubles.
 
 
-@pytest.mark.parametrize("name", PLAYED)
-@pytest.mark.parametrize("algorithm", REGRET_MATCHING)
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [
+        pytest.param(name, algorithm, marks=() if name == "kuhn_poker" or algorithm == "pdcfr+" else pytest.mark.slow)
+        for name, algorithm in itertools.product(PLAYED, REGRET_MATCHING)
+    ],
+)
 @pytest.mark.parametrize("alternating", [True, False])
 def test_results_do_not_depend_on_the_number_of_threads(name, algorithm, alternating):
     game = compile_game(PLAYED[name]())

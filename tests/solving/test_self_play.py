@@ -51,9 +51,9 @@ def average_nash_conv(session):
     [
         *itertools.product([KUHN], RULES, [200], [True, False]),
         *itertools.product([RICH_IN_TIES], RULES, [50], [True, False]),
-        (LEDUC, DiscountedRegretMatching(), 20, False),
+        pytest.param(LEDUC, DiscountedRegretMatching(), 20, False, marks=pytest.mark.slow),
         pytest.param(LEDUC, RegretMatching(), 200, True, marks=pytest.mark.slow),
-        (LEDUC, RegretMatchingPlus(), 60, True),
+        pytest.param(LEDUC, RegretMatchingPlus(), 60, True, marks=pytest.mark.slow),
         pytest.param(LEDUC, RegretMatchingPlus(), 200, True, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -121,8 +121,8 @@ LOCAL_MINIMIZERS = {
 @pytest.mark.parametrize("local", LOCAL_MINIMIZERS.values(), ids=LOCAL_MINIMIZERS)
 def test_any_local_minimizer_solves_kuhn_poker(local, alternating):
     session = SelfPlay(KUHN, compose(KUHN, local), alternating=alternating)
-    session.run(1000)
-    assert average_nash_conv(session) < 0.05
+    session.run(300)
+    assert average_nash_conv(session) < 0.1
 
 
 def test_kinds_may_be_mixed_by_decision_point_and_by_player():
