@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.regret_minimizers.local_rules import LocalRule, local_rule
     from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
+    from spiel_cfrplus.solving.exact import ExactSolution, solve_exactly
     from spiel_cfrplus.solving.restricted_nash_response import RestrictedNashResponse, restricted_nash_response
     from spiel_cfrplus.solving.solvers import (
         CFRBRSolver,
@@ -71,6 +72,7 @@ __all__ = [
     "DiscountedCFRPlusSolver",
     "DiscountedCFRSolver",
     "Evaluation",
+    "ExactSolution",
     "GameTree",
     "InfostateTable",
     "LinearCFRSolver",
@@ -108,6 +110,7 @@ __all__ = [
     "read_policy",
     "restrict",
     "restricted_nash_response",
+    "solve_exactly",
     "write_efg",
 ]
 
@@ -128,6 +131,7 @@ _MODULES = (
     "regret_minimizers.local_rules",
     "solving.algorithms",
     "solving.averaging",
+    "solving.exact",
     "solving.restricted_nash_response",
     "solving.solvers",
 )
