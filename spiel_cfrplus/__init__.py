@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus import policies as policies
     from spiel_cfrplus import regret_minimizers as regret_minimizers
     from spiel_cfrplus import solving as solving
+    from spiel_cfrplus import sweeps as sweeps
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
     from spiel_cfrplus.analysis.row_files import RowFile, load_rows
     from spiel_cfrplus.game.efg import write_efg

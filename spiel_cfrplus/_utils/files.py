@@ -149,3 +149,28 @@ def _remove_if_abandoned(temporary: pathlib.Path, here: bool) -> None:
         with open(temporary, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises an error if its writer is running
             temporary.unlink()
+
+
+@contextlib.contextmanager
+def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]:
+    """Holds the lock of a file, which is created and not removed; the lock ends with the context or the process.
+
+    Without locks (on Windows, or if the file system does not support them) several processes may enter.
+
+    Args:
+      path: the file.
+      wait: whether to wait while another process holds the lock.
+
+    Raises:
+      BlockingIOError: another process holds the lock, and `wait` is False.
+      OSError: the file cannot be written.
+    """
+    with open(path, "ab") as file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                raise
+            except OSError:
+                pass  # the file system does not support locks
+        yield

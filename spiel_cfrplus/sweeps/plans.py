@@ -1,0 +1,196 @@
+"""Plans of sweeps: which runs a sweep consists of.
+
+A `RunPlan` is one run: a game, an algorithm and options, which have the names and defaults of the flags of the command line.
+`plan_sweep` makes the runs of all combinations; `read_plans` reads the same from a TOML file.
+
+>>> plans = plan_sweep(["kuhn_poker", "leduc_poker"], ["cfr", "cfr+"], iterations=1000, alternating=[True, False])
+>>> len(plans), plans[1]
+(8, RunPlan(game='kuhn_poker', algorithm='cfr', iterations=1000, alternating=False))
+>>> plans[1].command
+'spiel-cfrplus --game=kuhn_poker --algorithm=cfr --iterations=1000 --noalternating --rows_per_decade=8'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import itertools
+import json
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spiel_cfrplus._utils.files import checked_path
+from spiel_cfrplus._utils.validation import checked_number
+from spiel_cfrplus.solving.algorithms import algorithm_of
+from spiel_cfrplus.solving.averaging import CONVENTIONS, Averaging
+
+REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
+_CHOICES = {"averaging": tuple(CONVENTIONS), "reduce": tuple(REDUCE)}
+_LETTERS_OF_ID = 12
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class RunPlan:
+    """A run of a sweep.
+
+    Attributes:
+      game: the game, as in `pyspiel.load_game`; simultaneous games are converted to turn-based.
+      algorithm: a name in `ALGORITHMS`, or "module:name" of an update rule.
+      iterations: the number of iterations.
+      alternating, averaging, averaging_power, averaging_delay, step_size, reduce, exact_ties, threads: options of the solver,
+        as the flags of these names.
+      last_iterate: whether the current policy is evaluated instead of the average policy.
+      target_nash_conv: stop at the first row with at most this NashConv.
+      time_limit: seconds until the run stops, without compilation and the walk through the game.
+      max_histories: refuse games with more histories.
+      print_freq: iterations between rows.
+      rows_per_decade: rows evenly in log t; 8 if `print_freq` is not given.
+    """
+
+    game: str
+    algorithm: str
+    iterations: int = 10_000
+    alternating: bool = True
+    averaging: str = "paper"
+    averaging_power: float | None = None
+    averaging_delay: int = 0
+    step_size: float | None = None
+    reduce: str = "auto"
+    exact_ties: bool = True
+    threads: int = 1
+    last_iterate: bool = False
+    target_nash_conv: float | None = None
+    time_limit: float | None = None
+    max_histories: int | None = None
+    print_freq: int | None = None
+    rows_per_decade: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        if self.print_freq is None and self.rows_per_decade is None:
+            object.__setattr__(self, "rows_per_decade", 8)
+
+    def __repr__(self) -> str:
+        return f"RunPlan({', '.join(f'{name}={value!r}' for name, value in self._given().items())})"
+
+    def _given(self) -> dict[str, Any]:
+        """The attributes that differ from their defaults, so that attributes of later versions change no `id`."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        if self.print_freq is None:
+            defaults["rows_per_decade"] = 8
+        return {name: value for name, value in vars(self).items() if value != defaults[name]}
+
+    @property
+    def id(self) -> str:
+        """A name that identifies the run: part of it can be read, the last digits are a digest of all attributes."""
+        digest = hashlib.sha256(json.dumps(self._given(), sort_keys=True).encode()).hexdigest()
+        short_name = self.game.partition("(")[0]
+        return "-".join([*(re.sub(r"[^\w+.]", "_", name) for name in (short_name, self.algorithm)), digest[:_LETTERS_OF_ID]])
+
+    @property
+    def command(self) -> str:
+        """The command that does the same run."""
+        flags = {**self._given(), "iterations": self.iterations, "rows_per_decade": self.rows_per_decade}
+        in_order = {name: flags[name] for name in vars(self) if flags.get(name) is not None}
+        return shlex.join(["spiel-cfrplus", *(_flag(name, value) for name, value in in_order.items())])
+
+    def weights(self) -> Averaging:
+        """The averaging of the run.
+
+        Raises:
+          TypeError, ValueError: an option is out of range.
+        """
+        power = algorithm_of(self.algorithm).averaging_power if self.averaging_power is None else self.averaging_power
+        return Averaging(power, self.averaging, self.averaging_delay)
+
+
+def _flag(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no{name}"
+    return f"--{name}={value}"
+
+
+def plan_sweep(games: Sequence[str], algorithms: Sequence[str], **options: Any) -> tuple[RunPlan, ...]:
+    """The runs of all combinations of games, algorithms and options.
+
+    Args:
+      games, algorithms: see `RunPlan`.
+      **options: attributes of `RunPlan`, each a value or a list of values.
+
+    Returns:
+      The runs, ordered by games, then algorithms, then options; no run twice.
+
+    Raises:
+      TypeError: a value of another type.
+      ValueError: an unknown option or algorithm, or an empty list.
+    """
+    _check_names(options)
+    axes = {"game": games, "algorithm": algorithms, **options}
+    values = {name: _as_list(name, value) for name, value in axes.items()}
+    for algorithm in values["algorithm"]:
+        algorithm_of(algorithm)
+    combinations = itertools.product(*values.values())
+    return tuple(dict.fromkeys(RunPlan(**dict(zip(values, combination, strict=True))) for combination in combinations))
+
+
+def read_plans(path: str | os.PathLike[str]) -> tuple[RunPlan, ...]:
+    """The runs of a TOML file with the keys `games`, `algorithms` and attributes of `RunPlan`; see `plan_sweep`.
+
+    Raises:
+      OSError: the file cannot be read.
+      TypeError: `path` is not a path.
+      ValueError: the file is not TOML, a key is missing or unknown, or see `plan_sweep`.
+    """
+    path = checked_path(path)
+    with open(path, "rb") as file:
+        try:
+            table = tomllib.load(file)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path} is not a TOML file: {error}") from error
+    try:
+        for name in ("games", "algorithms"):
+            if name not in table:
+                raise ValueError(f"no {name}; write {name} = [...]")
+        return plan_sweep(**table)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    known = [field.name for field in dataclasses.fields(RunPlan)][2:]
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, ["games", "algorithms", *known], n=1)
+            hint = f"did you mean {near[0]}?" if near else f"options are {', '.join(known)}"
+            raise ValueError(f"unknown option {name}; {hint}")
+
+
+def _as_list(name: str, value: Any) -> list[Any]:
+    values = list(value) if isinstance(value, list | tuple) else [value]
+    if not values:
+        raise ValueError(f"{name} is an empty list")
+    return values
+
+
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+    """The value of an attribute, as its type.
+
+    Raises:
+      TypeError, ValueError: a value of another type, or none of the choices.
+    """
+    name, kinds = field.name, [kind.strip() for kind in str(field.type).split("|")]
+    if value is None and "None" in kinds:
+        return None
+    if "float" in kinds and not isinstance(value, bool):
+        return checked_number(value, name)
+    if type(value).__name__ != kinds[0]:
+        raise TypeError(f"{name} must be of type {kinds[0]}, got {value!r}")
+    if value not in _CHOICES.get(name, (value,)):
+        raise ValueError(f"{name} must be one of {', '.join(_CHOICES[name])}, got {value!r}")
+    return value
