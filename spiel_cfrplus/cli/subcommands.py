@@ -31,6 +31,7 @@ SUMMARIES = {
     "match": "play games between the policies of files",
     "show": "print the policy of a file as a table",
     "export": "convert the policy of a file, or write a game as .efg",
+    "sweep": "run games times algorithms times options in parallel",
     "version": "print the versions of the package and of the libraries that it uses",
 }
 NAMES = tuple(SUMMARIES)
