@@ -45,20 +45,22 @@ def run(values: flags.FlagValues, arguments: Sequence[str]) -> int:
     """Runs the sweep; the exit code is 1 if runs failed."""
     if not 1 <= len(arguments) <= 2:
         raise UsageError(f"usage: {USAGE}")
-    options = {name: values[name].value for name in ("engine", "address", "jobs", "retry", "checkpoint_every")}
+    options: dict[str, Any] = {name: values[name].value for name in ("engine", "address", "jobs", "retry", "checkpoint_every")}
     with json_lines.printer(wanted=values.json) as print_row:
         try:
             table = run_sweep(_plans(values, arguments), arguments[-1], progress=True, **options)
         except (BlockingIOError, FileNotFoundError, ImportError, TypeError, ValueError) as error:
             raise UsageError(first_line(error)) from error
-        for row in table if print_row is not None else ():
-            print_row(row)
+        if print_row is not None:
+            for row in table:
+                print_row(row)
         _print(table, arguments[-1])
     return int(any(row["status"] == FAILED for row in table))
 
 
 def _plans(values: flags.FlagValues, arguments: Sequence[str]) -> tuple[RunPlan, ...]:
-    given = {name: values[name].value for name in ("games", "algorithms", *_OPTIONS) if values[name].value is not None}
+    flag_values: dict[str, Any] = {name: values[name].value for name in ("games", "algorithms", *_OPTIONS)}
+    given = {name: value for name, value in flag_values.items() if value is not None}
     if len(arguments) == 2:
         if given:
             raise UsageError(f"--{next(iter(given))} has no effect with {arguments[0]}")

@@ -175,7 +175,7 @@ def test_refused_and_failed_runs_are_rows(tmp_path, monkeypatch, performed):
             "cannot load 'hex(board_size=100000)': ",
             "has no information-state strings",
             "max_histories=1000",
-            "delay",
+            "the number of iterations to skip must not be negative",
         ],
         strict=True,
     ):
