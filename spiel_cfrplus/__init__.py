@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus import sweeps as sweeps
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
     from spiel_cfrplus.analysis.row_files import RowFile, load_rows
+    from spiel_cfrplus.analysis.solver_table import SolverTable, solver_table
     from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         exploitability,
         nash_conv,
     )
+    from spiel_cfrplus.policies.joint_play import JointPlay
     from spiel_cfrplus.policies.locking import LockedGame, lock
     from spiel_cfrplus.policies.profile import StrategyProfile
     from spiel_cfrplus.policies.reading import load_policy, players_reach, read_policy
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
     from spiel_cfrplus.solving.averaging import Averaging
     from spiel_cfrplus.solving.exact import ExactSolution, solve_exactly
+    from spiel_cfrplus.solving.play_recorder import PlayRecorder
     from spiel_cfrplus.solving.restricted_nash_response import RestrictedNashResponse, restricted_nash_response
     from spiel_cfrplus.solving.solvers import (
         CFRBRSolver,
@@ -76,11 +79,13 @@ __all__ = [
     "ExactSolution",
     "GameTree",
     "InfostateTable",
+    "JointPlay",
     "LinearCFRSolver",
     "LocalRule",
     "LockedGame",
     "Match",
     "PDCFRPlusSolver",
+    "PlayRecorder",
     "PredictiveCFRPlusSolver",
     "PredictiveCFRSolver",
     "ProfileBot",
@@ -90,6 +95,7 @@ __all__ = [
     "Score",
     "SequenceFormGame",
     "Solver",
+    "SolverTable",
     "StrategyProfile",
     "Treeplex",
     "best_response",
@@ -112,6 +118,7 @@ __all__ = [
     "restrict",
     "restricted_nash_response",
     "solve_exactly",
+    "solver_table",
     "write_efg",
 ]
 
@@ -119,12 +126,14 @@ _MODULES = (
     "game.efg",
     "analysis.infostate_table",
     "analysis.row_files",
+    "analysis.solver_table",
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",
     "play.bots",
     "play.match",
     "policies.evaluation",
+    "policies.joint_play",
     "policies.locking",
     "policies.profile",
     "policies.reading",
@@ -133,6 +142,7 @@ _MODULES = (
     "solving.algorithms",
     "solving.averaging",
     "solving.exact",
+    "solving.play_recorder",
     "solving.restricted_nash_response",
     "solving.solvers",
 )

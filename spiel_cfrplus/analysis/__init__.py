@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.analysis import monotone_updates as monotone_updates
     from spiel_cfrplus.analysis import plotting as plotting
     from spiel_cfrplus.analysis import row_files as row_files
+    from spiel_cfrplus.analysis import solver_table as solver_table
     from spiel_cfrplus.analysis import theory as theory
 else:
     __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

@@ -163,7 +163,7 @@ class InfostateTable(Table):
                     "probability": probability[order],
                 }
             )
-        return Table(_joined(parts))
+        return Table(joined(parts))
 
     def _shown(self) -> InfostateTable:
         return self if len(self) <= _MAX_ROWS else self.top(_MAX_ROWS // 3)
@@ -186,10 +186,8 @@ def infostate_table(profile: StrategyProfile) -> InfostateTable:
       TypeError: not a `StrategyProfile`.
     """
     game, values = checked_profile(profile).game, _counterfactual_values(profile)
-    names = np.array(game.derived(_action_names), object)
-    owner_of_name = np.repeat(game.tree.infostate_player, np.diff(game.tree.legal_action_start))
     parts = []
-    for player, others in enumerate(_counterfactual_reach(profile)):
+    for player, (others, labels) in enumerate(zip(_counterfactual_reach(profile), action_labels(game), strict=True)):
         treeplex, own = game.treeplexes[player], game.player_slices[player]
         point = treeplex.decision_point_of[1:]
         probability, value = profile.of_player(player)[1:], values[own][1:]
@@ -199,10 +197,7 @@ def infostate_table(profile: StrategyProfile) -> InfostateTable:
             expected = np.where(reach > 0, value / reach, np.nan)
         parts.append(
             {
-                "player": np.full(len(point), player),
-                "infostate": np.array(treeplex.infostate_keys, object)[point],
-                "action": treeplex.actions[1:],
-                "action_name": names[owner_of_name == player],
+                **labels,
                 "probability": probability,
                 "own_reach": profile.sequence_form(player)[treeplex.parent_sequence[point]],
                 "counterfactual_reach": reach,
@@ -210,7 +205,21 @@ def infostate_table(profile: StrategyProfile) -> InfostateTable:
                 "regret": value - mean[point],
             }
         )
-    return InfostateTable(_joined(parts), profile)
+    return InfostateTable(joined(parts), profile)
+
+
+def action_labels(game: SequenceFormGame) -> Iterator[dict[str, np.ndarray]]:
+    """The columns `player`, `infostate`, `action` and `action_name` of each player; a row for each action of each infostate."""
+    names = np.array(game.derived(_action_names), object)
+    owner_of_name = np.repeat(game.tree.infostate_player, np.diff(game.tree.legal_action_start))
+    for player, treeplex in enumerate(game.treeplexes):
+        point = treeplex.decision_point_of[1:]
+        yield {
+            "player": np.full(len(point), player),
+            "infostate": np.array(treeplex.infostate_keys, object)[point],
+            "action": treeplex.actions[1:],
+            "action_name": names[owner_of_name == player],
+        }
 
 
 def _counterfactual_values(profile: StrategyProfile) -> np.ndarray:
@@ -267,7 +276,8 @@ def _action_names(game: SequenceFormGame) -> tuple[str, ...]:
     return action_names(game.tree)
 
 
-def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+def joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The columns of the players' parts, one below the other, read-only."""
     return {name: _sealed(np.concatenate([part[name] for part in parts])) for name in parts[0]}
 
 

@@ -297,7 +297,7 @@ def _check_option(algorithms: list[Algorithm], flag: str, option: str) -> None:
     for algorithm in algorithms:
         if algorithm.option_refusal(option):
             raise UsageError(f"--{flag} is for {able}, not for {algorithm}")
-        if FLAGS.cce and option in ("reduce", "threads"):  # see the argument `record_regrets` of `Solver`
+        if FLAGS.cce and option == "threads":  # see the argument `record_regrets` of `Solver`
             raise UsageError(f"--{flag} is for {able}, not for {algorithm} with --cce")
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.solving import curve as curve
     from spiel_cfrplus.solving import exact as exact
     from spiel_cfrplus.solving import partition as partition
+    from spiel_cfrplus.solving import play_recorder as play_recorder
     from spiel_cfrplus.solving import rational_value as rational_value
     from spiel_cfrplus.solving import restricted_nash_response as restricted_nash_response
     from spiel_cfrplus.solving import self_play as self_play

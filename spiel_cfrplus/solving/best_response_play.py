@@ -56,7 +56,8 @@ class BestResponsePlay(OptionalFeatures):
         **dict.fromkeys(
             (Feature.CHECKPOINT, Feature.WARM_START, Feature.EXACT_TIES, Feature.REDUCTION, Feature.THREADS), IN_PYTHON
         ),
-        **dict.fromkeys((Feature.REGRETS, Feature.CCE), ALONE),
+        **dict.fromkeys((Feature.REGRETS, Feature.CCE, Feature.JOINT_PLAY), ALONE),
+        Feature.CUMULATIVE_REGRETS: IN_PYTHON,
         **dict.fromkeys((Feature.THEORY, *STATEMENTS), NOT_ABOUT_CFR_BR),
     }
 

@@ -25,6 +25,8 @@ from spiel_cfrplus.solving.partition import Partition, partition_game
 from spiel_cfrplus.solving.session import (
     ALONE,
     NO_ACCOUNT,
+    NO_ITERATIONS,
+    NO_REGRET_TABLES,
     NOT_ABOUT_CFR_BR,
     STATEMENTS,
     TOGETHER_ONLY,
@@ -45,7 +47,7 @@ _LEAST_WORK_OF_TEAM = 2_000_000
 
 
 # Features that depend on the update.
-_OF_THE_UPDATE = (Feature.CHECKPOINT, Feature.WARM_START, *STATEMENTS)
+_OF_THE_UPDATE = (Feature.CHECKPOINT, Feature.WARM_START, Feature.JOINT_PLAY, *STATEMENTS)
 # The attributes of this class; pickling preserves any others of a subclass.
 _ATTRIBUTES = (
     *("game", "rule", "averaging", "alternating", "exact_ties", "reduction", "threads", "records_utilities", "partition"),
@@ -107,7 +109,7 @@ class CompiledSelfPlay(OptionalFeatures):
           records_utilities: whether the utilities are summed, for `regrets` and `cce_gap`.
 
         Raises:
-          ValueError: the rule cannot be used with a reduction or with threads, or utilities cannot be recorded with these.
+          ValueError: the rule cannot be used with a reduction or with threads, or utilities cannot be recorded with threads.
         """
         self.game = game
         self.rule = rule
@@ -296,8 +298,12 @@ class CompiledSelfPlay(OptionalFeatures):
             return self._warm_start_refusal()
         if feature in (Feature.REGRETS, Feature.CCE) and not self.records_utilities:
             return NO_ACCOUNT
-        if feature is Feature.CCE and (self.iteration == 0 or self.alternating):
+        if feature in (Feature.CCE, Feature.JOINT_PLAY) and self.alternating:
             return TOGETHER_ONLY
+        if feature is Feature.CCE and self.iteration == 0:
+            return NO_ITERATIONS
+        if feature is Feature.CUMULATIVE_REGRETS and "regrets" not in self.rule.per_action:
+            return NO_REGRET_TABLES
         return ""
 
     def _warm_start_refusal(self) -> str:
@@ -364,8 +370,11 @@ class CompiledSelfPlay(OptionalFeatures):
         """
         if self.state.cumulative_utility is None or self.state.cumulative_value is None:
             raise ValueError(self.refusal(Feature.REGRETS))
+        utility = self.state.cumulative_utility
+        if self.reduction is not None:
+            utility = self.reduction.gradient(utility)
         pairs = zip(self.game.treeplexes, self.game.player_slices, strict=True)
-        best = [treeplex.best_value(self.state.cumulative_utility[own]) for treeplex, own in pairs]
+        best = [treeplex.best_value(utility[own]) for treeplex, own in pairs]
         return np.asarray(np.array(best) - self.state.cumulative_value)
 
     def cce_gap(self) -> float:
@@ -383,7 +392,7 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
     """CFR-BR: both players learn against best responses to their own strategies, see `best_response_play`."""
 
     refusals: ClassVar[Mapping[Feature, str]] = {
-        **dict.fromkeys((Feature.REGRETS, Feature.CCE, Feature.REDUCTION, Feature.THREADS), ALONE),
+        **dict.fromkeys((Feature.REGRETS, Feature.CCE, Feature.JOINT_PLAY, Feature.REDUCTION, Feature.THREADS), ALONE),
         **dict.fromkeys((Feature.THEORY, *STATEMENTS), NOT_ABOUT_CFR_BR),
         Feature.WARM_START: "the size of the regrets is known for self-play only",
     }

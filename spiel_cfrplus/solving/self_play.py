@@ -27,6 +27,8 @@ from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.session import (
     IN_PYTHON,
+    NO_ITERATIONS,
+    NO_REGRET_TABLES,
     STATEMENTS,
     TOGETHER_ONLY,
     Feature,
@@ -45,6 +47,10 @@ def next_strategy(game: SequenceFormGame, player: int, minimizer: RegretMinimize
     if problem := game.treeplexes[player].problem_with(strategy):
         raise ValueError(f"{minimizer!r}, player {player} of {game.tree.game}, gave no sequence-form strategy: {problem}")
     return strategy
+
+
+def _has_regrets(minimizer: RegretMinimizer) -> bool:
+    return isinstance(minimizer, CFR) and "regrets" in minimizer.rule.per_action
 
 
 class SelfPlay(OptionalFeatures):
@@ -155,8 +161,12 @@ class SelfPlay(OptionalFeatures):
 
     def refusal(self, feature: Feature) -> str:
         """See `Session.refusal`."""
-        if feature is Feature.CCE and (self.iteration == 0 or self.alternating):
+        if feature in (Feature.CCE, Feature.JOINT_PLAY) and self.alternating:
             return TOGETHER_ONLY
+        if feature is Feature.CCE and self.iteration == 0:
+            return NO_ITERATIONS
+        if feature is Feature.CUMULATIVE_REGRETS and not all(map(_has_regrets, self.minimizers)):
+            return NO_REGRET_TABLES
         if feature in STATEMENTS:
             return next(filter(None, (self._statement_refusal(feature, each) for each in self.minimizers)), "")
         return self.refusals.get(feature, "")

@@ -36,6 +36,8 @@ class Feature(enum.Enum):
     WARM_START = "warm start"  # `on_the_whole_game`, and a state that a policy determines
     REGRETS = "regrets"  # `regrets`
     CCE = "cce"  # `cce_gap`
+    JOINT_PLAY = "joint play"  # strategies that the players play together, see `play_recorder`
+    CUMULATIVE_REGRETS = "cumulative regrets"  # `tables().cumulative_regrets` of all players
     EXACT_TIES = "exact ties"  # the option to set regrets within rounding of zero to zero
     REDUCTION = "reduction"  # iterations on a game without its symmetries and forced moves
     THREADS = "threads"  # several threads
@@ -140,7 +142,12 @@ IN_PYTHON = "its minimizers are Python objects"
 NO_ACCOUNT = "it does not sum the utilities of the players"
 ALONE = "each player learns alone, against best responses"
 NOT_ABOUT_CFR_BR = "the statements are about players who play against each other, not about CFR-BR"
-TOGETHER_ONLY = "the empirical distribution of play needs iterations with simultaneous updates"
+TOGETHER_ONLY = (
+    "the empirical distribution of play needs iterations with simultaneous updates (alternating=False): with alternating "
+    "updates a player's utilities are not those of strategies that were played together"
+)
+NO_ITERATIONS = "no iterations have been done"
+NO_REGRET_TABLES = "its regret minimizers have no regret for each action"
 
 # The statements of `analysis.theory` that depend on the rule.
 STATEMENTS = (Feature.LEMMA_2, Feature.THEOREM_5, Feature.THEOREM_6, Feature.CFR_PLUS_BOUND)

@@ -123,8 +123,8 @@ class Solver:
             same doubles. Threads save time if an iteration takes at least a tenth of a millisecond. A call with less than about
             two milliseconds of work, such as a single step of a small game, uses one thread. A forked process may use threads
             even if its parent did.
-          record_regrets: whether utilities are summed, so that the session has `regrets()` and `cce_gap()`; iterations are then
-            on the whole game, by one thread.
+          record_regrets: whether utilities are summed, so that the session has `regrets()` and, if updates are simultaneous,
+            `cce_gap()`; iterations are then by one thread.
 
         Raises:
           TypeError: an option of another type, or one that this algorithm does not take.
@@ -150,13 +150,13 @@ class Solver:
             "record_regrets": record_regrets,
         }
         algorithm.check_options(*(name for name, is_asked in asked.items() if is_asked))
-        if record_regrets and (reduce is True or threads > 1):
-            raise ValueError("record_regrets is for the whole game and one thread, not for reduce=True or several threads")
+        if record_regrets and threads > 1:
+            raise ValueError("record_regrets is for one thread, not for several threads")
         game = compile_game(game)
         with memory_errors_name(
             lambda: f"{game.tree.game}, a solver of {game.num_sequences} sequences and {len(game.payoffs)} payoffs"
         ):
-            reduction = None if record_regrets else _reduction(game, algorithm, reduce)
+            reduction = _reduction(game, algorithm, reduce)
             session = algorithm.start(
                 game, Play(averaging, alternating, reduction, exact_ties, threads, records_utilities=record_regrets)
             )

@@ -110,8 +110,12 @@ class Reduction(Immutable):
         """float64 (S',), bound below which a regret is treated as rounding error, see `SequenceFormGame.tie_tolerance`."""
         of_members = self.game.tie_tolerance[~self.forced]
         sums = np.bincount(self.sequence_class[~self.forced], of_members, self.num_sequences)
-        members = np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
-        return frozen(self.regret_scale * sums / members, np.float64)
+        return frozen(self.regret_scale * sums / self._num_members, np.float64)
+
+    @functools.cached_property
+    def _num_members(self) -> np.ndarray:
+        """int64 (S',), the number of sequences that each reduced one represents, forced ones not counted."""
+        return np.bincount(self.sequence_class[~self.forced], minlength=self.num_sequences)
 
     @property
     def infostate_copies(self) -> np.ndarray:
@@ -140,6 +144,14 @@ class Reduction(Immutable):
     def regrets(self, regrets: np.ndarray) -> np.ndarray:
         """float64 (S,), the regrets in the game, in game units, that correspond to those in the reduced game."""
         return np.where(self.forced, 0.0, (regrets / self.regret_scale)[self.sequence_class])
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """float64 (S,), the payoff gradient in the game that corresponds to one of the reduced game; sums likewise.
+
+        The gradient of a forced move is added to that of the sequence that it is merged with, which has the same reach. The
+        product with any strategy is therefore that with the gradient of the game.
+        """
+        return np.where(self.forced, 0.0, (gradient * self.choices / self._num_members)[self.sequence_class])
 
 
 class _Form(NamedTuple):

@@ -608,9 +608,9 @@ def test_averaging_reaches_learners_too():
     for flags in (["--averaging=openspiel"], ["--averaging_power=3", "--averaging_delay=2"]):
         numbers = [
             rows(run("--algorithm=cfr", "--simultaneous", "--iterations=5", "--noverify", *flags, *cce))[-1][2]
-            for cce in ([], ["--cce"])
+            for cce in ([], ["--cce"], ["--cce", "--reduce=on"])
         ]
-        assert numbers[0] == numbers[1]
+        assert numbers[0] == numbers[1] == numbers[2]
 
 
 # Prints what would be drawn.

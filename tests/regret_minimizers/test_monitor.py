@@ -110,7 +110,7 @@ def test_sessions_and_monitors_measure_the_same_regrets():
 
 def test_distance_from_coarse_correlated_equilibria_needs_strategies_that_were_played_together():
     players = [CFR(treeplex) for treeplex in KUHN.treeplexes]
-    with pytest.raises(ValueError, match="needs iterations with simultaneous updates"):
+    with pytest.raises(ValueError, match="no iterations have been done"):
         SelfPlay(KUHN, players, alternating=False).cce_gap()
     session = SelfPlay(KUHN, players)
     session.run(3)

@@ -10,7 +10,17 @@ import pyspiel
 import pytest
 from repository import ROOT
 
-from spiel_cfrplus import ALGORITHMS, Averaging, CFRPlusSolver, StrategyProfile, compile_game, make_solver
+from spiel_cfrplus import (
+    ALGORITHMS,
+    Averaging,
+    CFRPlusSolver,
+    PlayRecorder,
+    Solver,
+    StrategyProfile,
+    compile_game,
+    make_solver,
+    solver_table,
+)
 from spiel_cfrplus.regret_minimizers import CFR, RegretMatching, RegretMatchingPlus
 from spiel_cfrplus.regret_minimizers.regret_matching import as_local_rule
 from spiel_cfrplus.solving import compiled_self_play
@@ -53,10 +63,12 @@ def test_what_is_refused_raises_and_what_is_not_works(make):
         Feature.CHECKPOINT: lambda: (session.options(), session.load_state_dict(session.state_dict())),
         Feature.REGRETS: session.regrets,
         Feature.CCE: session.cce_gap,
+        Feature.JOINT_PLAY: lambda: PlayRecorder(Solver.of_session(session, "any")),
+        Feature.CUMULATIVE_REGRETS: lambda: solver_table(Solver.of_session(session, "any"))["cumulative_regret"],
     }
     for feature, use in uses.items():
         if reason := session.refusal(feature):
-            with pytest.raises((TypeError, ValueError)) as refused:
+            with pytest.raises((KeyError, TypeError, ValueError)) as refused:
                 use()
             assert reason in str(refused.value)
         else:

@@ -185,6 +185,21 @@ def test_all_results_are_the_same(name, algorithm, alternating):
     assert reduced.nash_conv() == pytest.approx(whole.nash_conv(), abs=1e-9 * scale)
 
 
+@compared
+@pytest.mark.parametrize("algorithm", ["cfr", "pcfr+"])
+def test_recorded_regrets_are_the_same(name, algorithm):
+    game = compile_game(COMPARED[name]())
+    scale = np.abs(game.payoffs).max()
+    options = {"alternating": False, "record_regrets": True}
+    whole, reduced = (make_solver(algorithm, game, reduce=reduce, **options) for reduce in (False, True))
+    for num_iterations in (1, 1, 13):
+        for solver in (whole, reduced):
+            solver.run(num_iterations)
+        regrets = [solver.self_play.regrets() / scale for solver in (reduced, whole)]
+        np.testing.assert_allclose(*regrets, rtol=0, atol=1e-12 * solver.iteration)
+        assert reduced.self_play.cce_gap() == pytest.approx(whole.self_play.cce_gap(), abs=1e-12 * scale)
+
+
 def test_merged_actions_by_hand():
     # The rows 0 and 2 are alike. Uniform play earns (1 + 0 + 1) / 3 against column 0 and (0 + 3 + 0) / 3 against column 1, the
     # uniform column 5/6; the rows' regrets are 1/2 - 5/6 and 3/2 - 5/6.
