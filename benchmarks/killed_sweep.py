@@ -34,7 +34,7 @@ GAMES = [
     "matrix_rps",
     "goofspiel(num_cards=3,imp_info=true)",
     "liars_dice(dice_sides=3)",
-    "tiny_bridge_2p",
+    "kuhn_poker(players=3)",
 ]
 ALGORITHMS = ["cfr", "cfr+", "lcfr", "dcfr", "pcfr+", "pdcfr+", "predictive_cfr_hedge", "cfr-br"]
 NOT_COMPARED = ("seconds", "peak_bytes")
