@@ -6,7 +6,7 @@ A *local rule* is called at every decision point of a player, after the player's
 
 Args:
   point: a `layouts.DecisionPoint`.
-  values: float64 (S,), counterfactual values; read at `point.actions`.
+  values: float64 (S,), counterfactual values; read at `point.actions`, where the rule may overwrite them afterwards.
   policy: float64 (S,); at `point.actions` the current strategy, which the rule overwrites with the next one.
   memory: a NamedTuple of the arrays that the rule declares, and `tie_tolerance` and `uniform_policy`, see below.
   parameters: a NamedTuple of float64 numbers of this iteration.
@@ -80,9 +80,9 @@ def predictive_regret_matching(point, values, policy, memory, parameters, t):
     """Regret matching with discounted regrets and the prediction that the regrets of this update are repeated.
 
     The prediction has weight `parameters.prediction_weight` (1 in Farina, Kroer, Sandholm 2021, Algorithm 2). The table with
-    the prediction is `memory.predicted_regrets`, from which the next policy is computed.
+    the prediction, from which the next policy is computed, overwrites `values`: writing another array would take longer.
     """
-    regrets, predicted = memory.regrets, memory.predicted_regrets
+    regrets, predicted = memory.regrets, values
     total = 0.0
     for a in point.actions:
         change = instantaneous_regret(point, values, memory, a)

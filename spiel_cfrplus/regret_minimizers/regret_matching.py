@@ -122,7 +122,7 @@ class RegretMatchingRule(LocalRule):
             name=f"{'predictive ' if weight > 0 else ''}{discounts!r}",
             function=kernels.predictive_regret_matching if weight > 0 else kernels.regret_matching,
             parameters=(("prediction_weight", weight),) if weight > 0 else (),
-            per_action=("regrets", "predicted_regrets") if weight > 0 else ("regrets",),
+            per_action=("regrets",),
             scale_free=True,
             weighs_actions=True,
             discounts=discounts,

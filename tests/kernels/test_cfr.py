@@ -65,7 +65,7 @@ def test_regret_matching(seed, factors, weight, merged):
             table = read(regrets[own] + weight * change, weight * change) if weight else regrets[own]
             next_policy[own] = plain_match_shared(table, uniform_policy[own]) if merged else plain_match(table)
             if weight:
-                assert close(after.predicted_regrets[own], table)
+                values[own] = table
         assert close(after_values, values)
         assert close(after.regrets, regrets)
         assert close(after_policy, next_policy)

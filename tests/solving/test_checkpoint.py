@@ -307,7 +307,7 @@ def rewritten(path, *, options=None, **arrays):
         {"regrets": np.zeros(25)},
         {"regrets": np.zeros((26, 1))},
         {"regrets": np.zeros(26, np.float32)},
-        {"predicted_regrets": np.zeros(26), "one_more": np.zeros(3)},
+        {"one_more": np.zeros(3)},
         {"regrets": np.zeros(26, np.complex128)},
         {"cumulative_policy": np.full(26, -1.0)},
         {"policy": np.full(26, -1.0)},
