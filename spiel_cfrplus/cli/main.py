@@ -3,6 +3,7 @@
     python scripts/run.py --game=leduc_poker --algorithm=cfr+ --iterations=1000
     python scripts/run.py --game=leduc_poker --algorithm=cfr,cfr+ --plot=leduc.png
     python scripts/run.py --game=leduc_poker --algorithm=my_module:my_rule
+    python scripts/run.py --game=leduc_poker --algorithm=lp
 
 This module runs the job. `options` reads the flags, `games` loads and compiles the game, `report` prints. The solvers and the
 modules `convergence`, `crosscheck`, `plotting` and `theory` do the work.
@@ -36,10 +37,12 @@ from spiel_cfrplus.cli.stop_signals import Stopped
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.walk_limits import WalkLimits
 from spiel_cfrplus.policies import files as policy_files
+from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
 from spiel_cfrplus.solving.best_response_play import check_players
 from spiel_cfrplus.solving.curve import Curve, Row
+from spiel_cfrplus.solving.exact import solve_exactly
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver, make_solver
 
@@ -91,11 +94,11 @@ def _job(arguments: list[str]) -> int:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker, subcommands are {names}")
     options = cli_options.read_options()
     with json_lines.printer(wanted=options.json) as print_json:
-        return _solve_game(options, functools.partial(report.print_row, options, print_json))
+        return _solve_game(options, print_json)
 
 
-def _solve_game(options: Options, show: _TakeRow) -> int:
-    """Does the work of the flags, prints each row by `show`, and returns the exit code."""
+def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int:
+    """Does the work of the flags, prints rows by `print_json` if it is not None, and returns the exit code."""
     _check_plot(options)
     _check_save_policy(options)
     _check_output(options)
@@ -108,9 +111,12 @@ def _solve_game(options: Options, show: _TakeRow) -> int:
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     _check_players(compiled, options)
+    time_limit = None if options.time_limit is None else limits.seconds_left
     if options.crosscheck:
         return _crosscheck(compiled, options)
-    return _solve_all(compiled, options, show, None if options.time_limit is None else limits.seconds_left)
+    if not options.runs:
+        return _solve_exactly(compiled, options, print_json, time_limit)
+    return _solve_all(compiled, options, functools.partial(report.print_row, options, print_json), time_limit)
 
 
 # Checks before any algorithm runs.
@@ -301,9 +307,8 @@ def _solve(solver: Solver, options: Options, rows: list[Row], output: _Output, t
         output.show(solver.algorithm.name, row)
     try:
         _run_and_print(solver, options, checkpointed, checks, rows, output, time_limit)
-        _save_policy(solver, options)
-        agrees = not options.verify or report.print_verification(solver, options)
-        return 0 if agrees else program.EXIT_DISAGREEMENT
+        words, profile = _resulting_policy(solver, options)
+        return _save_and_verify(words, profile, options)
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
         return program.EXIT_VIOLATION
@@ -311,15 +316,37 @@ def _solve(solver: Solver, options: Options, rows: list[Row], output: _Output, t
         raise UsageError(f"{solver.algorithm} cannot continue: {first_line(error)}") from error
 
 
-def _save_policy(solver: Solver, options: Options) -> None:
-    if options.save_policy is None:
-        return
+def _resulting_policy(solver: Solver, options: Options) -> tuple[str, StrategyProfile]:
+    """The policy of a run, and what kind of policy it is."""
+    if options.last_iterate:
+        return "current policy", solver.current_profile()
+    return "average policy", solver.average_profile()
+
+
+def _save_and_verify(words: str, profile: StrategyProfile, options: Options) -> int:
+    """Saves the policy that `words` describe and evaluates it with OpenSpiel, as the flags request; returns the exit code."""
+    if options.save_policy is not None:
+        try:
+            profile.save(options.save_policy)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--save_policy={options.save_policy}: {error}") from error
+        print(f"{words} saved to {options.save_policy}")
+    agrees = not options.verify or report.print_verification(words, profile, options)
+    return 0 if agrees else program.EXIT_DISAGREEMENT
+
+
+def _solve_exactly(
+    game: SequenceFormGame, options: Options, print_json: json_lines.PrintRow | None, time_limit: float | None
+) -> int:
+    """Solves the linear program, prints its row, and returns the exit code."""
     try:
-        profile = solver.current_profile() if options.last_iterate else solver.average_profile()
-        profile.save(options.save_policy)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--save_policy={options.save_policy}: {error}") from error
-    print(f"{'current' if options.last_iterate else 'average'} policy saved to {options.save_policy}")
+        solution = solve_exactly(game, time_limit=time_limit)
+    except TimeoutError as error:
+        raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
+    except (RuntimeError, ValueError) as error:
+        raise UsageError(f"--algorithm={cli_options.LINEAR_PROGRAM}: {first_line(error)}") from error
+    report.print_exact_solution(solution, print_json)
+    return _save_and_verify("exact policy", solution.profile, options)
 
 
 def _run_and_print(

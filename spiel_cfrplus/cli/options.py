@@ -25,7 +25,8 @@ games.define(FLAGS, default="kuhn_poker")
 flags.DEFINE_list(
     "algorithm",
     "cfr+",
-    f"<{'|'.join(ALGORITHMS)}>: The algorithm, or module:name of an update rule. Several, with commas, run one after another.",
+    f"<{'|'.join(ALGORITHMS)}|lp>: The algorithm, or module:name of an update rule. Several, with commas, run one after "
+    "another; lp: an exact equilibrium by linear programming.",
 )
 flags.DEFINE_float("step_size", None, "Step size of algorithms that have one; adaptive by default.")
 flags.DEFINE_integer(
@@ -94,6 +95,23 @@ _NOT_WITH_CROSSCHECK = (
     "time_limit",
     "verify",
 )
+# `--algorithm` of the linear program, and the other flags that apply to it.
+LINEAR_PROGRAM = "lp"
+_WITH_LINEAR_PROGRAM = frozenset(
+    (
+        "algorithm",
+        "cache",
+        "game",
+        "import",
+        "json",
+        "max_histories",
+        "players",
+        "processes",
+        "save_policy",
+        "time_limit",
+        "verify",
+    )
+)
 # Flags for algorithms in which the players play against each other.
 _SELF_PLAY_FLAGS = ("alternating", "cce", "check_theory", "simultaneous")
 _DEFAULT_ITERATIONS = 10_000
@@ -119,7 +137,7 @@ class Options:
 
     Attributes:
       game, players, modules: see `games.load_game`.
-      runs: the algorithms to run, in this order.
+      runs: the algorithms to run, in this order; none for the linear program.
       alternating: the order of updates.
       num_iterations: the total number of iterations.
       report_every: iterations between rows, or None.
@@ -225,12 +243,25 @@ def _check_numbers() -> None:
 def _algorithms() -> list[Algorithm]:
     if not FLAGS.algorithm:
         raise UsageError("--algorithm needs the name of an algorithm")
+    if LINEAR_PROGRAM in FLAGS.algorithm:
+        _check_linear_program()
+        return []
     algorithms = [_algorithm(name) for name in FLAGS.algorithm]
     names = [algorithm.name for algorithm in algorithms]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"--algorithm names {name} more than once")
     return algorithms
+
+
+def _check_linear_program() -> None:
+    """Checks that the linear program is the only algorithm, and that all flags apply to it."""
+    if len(FLAGS.algorithm) > 1:
+        raise UsageError(f"--algorithm={LINEAR_PROGRAM} cannot be combined with other algorithms, whose rows are iterations")
+    for module in (__name__, games.__name__, json_lines.__name__):
+        for flag in FLAGS.get_key_flags_for_module(module):
+            if flag.present and flag.name not in _WITH_LINEAR_PROGRAM:
+                raise UsageError(f"--{flag.name} has no effect with --algorithm={LINEAR_PROGRAM}, which does not iterate")
 
 
 def _algorithm(name: str) -> Algorithm:
@@ -247,6 +278,8 @@ def _algorithm(name: str) -> Algorithm:
 
 
 def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
+    if not algorithms:
+        return
     _check_features(algorithms)
     if FLAGS.save_policy is not None and len(algorithms) > 1:
         names = ", ".join(algorithm.name for algorithm in algorithms)

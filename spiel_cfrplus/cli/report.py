@@ -18,8 +18,10 @@ from spiel_cfrplus.cli.json_lines import PrintRow
 from spiel_cfrplus.cli.options import Options
 from spiel_cfrplus.game import size_estimate
 from spiel_cfrplus.policies.evaluation import evaluate
+from spiel_cfrplus.policies.profile import StrategyProfile
 from spiel_cfrplus.solving.algorithms import Algorithm
 from spiel_cfrplus.solving.curve import Row
+from spiel_cfrplus.solving.exact import ExactSolution
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver
 
@@ -91,22 +93,35 @@ def print_verdicts(checks: TheoryChecks) -> None:
     sys.stdout.flush()
 
 
-def print_verification(solver: Solver, options: Options) -> bool:
-    """Evaluates the exported policy with OpenSpiel; returns False if the results disagree."""
-    if solver.game.tree.num_histories >= size_estimate.LARGE_GAME and not options.verify_large:
+def print_exact_solution(solution: ExactSolution, print_json: PrintRow | None) -> None:
+    """Prints the row of the linear program, by `print_json` if it is not None."""
+    fraction = None if solution.fraction is None else str(solution.fraction)
+    print(f"linear program: {solution.size}")
+    if print_json is not None:
+        names = ("seconds", "nash_conv", "value", "lower_bound", "upper_bound")
+        print_json({"algorithm": "lp", **{name: getattr(solution, name) for name in names}, "fraction": fraction})
+        return
+    print(f"{'seconds':>9} {'NashConv':>13} {'value of player 0':>24} {'as a fraction':>16}")
+    print(f"{solution.seconds:>9.2f} {solution.nash_conv:>13.6e} {solution.value:>24.16g} {fraction or '-':>16}")
+    sys.stdout.flush()
+
+
+def print_verification(words: str, profile: StrategyProfile, options: Options) -> bool:
+    """Evaluates the policy that `words` describe with OpenSpiel; returns False if the results disagree."""
+    game = profile.game
+    if game.tree.num_histories >= size_estimate.LARGE_GAME and not options.verify_large:
         print("not verified with OpenSpiel, which takes long for a game of this size; pass --verify to do so")
         return True
-    profile = solver.current_profile() if options.last_iterate else solver.average_profile()
-    ours = evaluate(solver.game, profile).nash_conv
+    ours = evaluate(game, profile).nash_conv
     try:
-        theirs = _openspiel_nash_conv(solver.game.tree.game, profile.to_tabular_policy())
+        theirs = _openspiel_nash_conv(game.tree.game, profile.to_tabular_policy())
     except Exception as error:  # games and OpenSpiel's evaluators may raise anything
         reason = str(error) if isinstance(error, ValueError | pyspiel.SpielError) else repr(error)
         print(f"not verified with OpenSpiel: {' '.join(reason.split())}")
         return True
-    print(f"NashConv of the {'current' if options.last_iterate else 'average'} policy: {ours!r}")
+    print(f"NashConv of the {words}: {ours!r}")
     print(f"by OpenSpiel, of the exported TabularPolicy: {theirs!r} (difference {abs(ours - theirs):.1e})")
-    agrees = abs(ours - theirs) <= _VERIFY_TOLERANCE * float(np.abs(solver.game.tree.returns).max())
+    agrees = abs(ours - theirs) <= _VERIFY_TOLERANCE * float(np.abs(game.tree.returns).max())
     if not agrees:
         print("error: OpenSpiel disagrees", file=sys.stderr)
     return agrees

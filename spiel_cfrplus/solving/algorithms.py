@@ -348,6 +348,8 @@ def named(name: str) -> Algorithm:
     Raises:
       ValueError: there is none.
     """
+    if name == "lp":
+        raise ValueError("lp is a linear program, without iterations: use solve_exactly(game), or --algorithm=lp in a command")
     if name not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {name!r}; choose one of {', '.join(ALGORITHMS)}, or a rule as 'module:name'")
     return ALGORITHMS[name]

@@ -1,6 +1,7 @@
 """scripts/run.py as a user runs it: a process, its output and its exit code."""
 
 import fcntl
+import json
 import math
 import os
 import pty
@@ -18,7 +19,7 @@ from command_line import command, hear_signals, run, start
 from open_spiel.python.algorithms import cfr_br, exploitability
 from repository import ROOT, SCRIPTS
 
-from spiel_cfrplus import CFRPlusSolver, Solver
+from spiel_cfrplus import CFRPlusSolver, Solver, load_policy
 from spiel_cfrplus.cli import main
 from spiel_cfrplus.solving.checkpoint import read_curve
 from spiel_cfrplus.solving.curve import Curve
@@ -995,3 +996,51 @@ def test_the_current_folder_is_not_searched_if_python_is_told_so(tmp_path):
     result = subprocess.run([python, "-P", *rest], capture_output=True, text=True, cwd=tmp_path, timeout=300, check=False)
     assert result.returncode == 2
     assert "No module named 'my_rules'" in result.stderr
+
+
+# The linear program.
+
+
+def test_the_linear_program_prints_one_row_and_saves_its_policy(tmp_path):
+    path = tmp_path / "kuhn.npz"
+    result = run("--algorithm=lp", f"--save_policy={path}", "--json")
+    assert result.returncode == 0, result.stderr
+    (row,) = map(json.loads, result.stdout.splitlines())
+    assert (row["algorithm"], row["fraction"]) == ("lp", "-1/18")  # Kuhn 1950
+    assert row["lower_bound"] - 1e-15 <= row["value"] <= row["upper_bound"] + 1e-15
+    game = pyspiel.load_game("kuhn_poker")
+    assert pyspiel.nash_conv(game, load_policy(path, game).to_pyspiel_policy()) < 1e-14
+
+
+def test_the_linear_program_as_text():
+    lines = run("--algorithm=lp").stdout.splitlines()
+    assert lines[1:3] == [
+        "linear program: 20 rows, 33 columns, 81 nonzeros",
+        "  seconds      NashConv        value of player 0    as a fraction",
+    ]
+    assert lines[3].split()[2:] == ["-0.05555555555555555", "-1/18"]
+    assert lines[4].startswith("NashConv of the exact policy: ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "message"),
+    [
+        (["--crosscheck"], 2, "error: --crosscheck has no effect with --algorithm=lp, which does not iterate\n"),
+        (["--iterations=3"], 2, "error: --iterations has no effect with --algorithm=lp, which does not iterate\n"),
+        (["--checkpoint=a.npz"], 2, "error: --checkpoint has no effect with --algorithm=lp, which does not iterate\n"),
+        (
+            ["--algorithm=lp,cfr"],
+            2,
+            "error: --algorithm=lp cannot be combined with other algorithms, whose rows are iterations\n",
+        ),
+        (
+            ["--players=3"],
+            2,
+            "error: --algorithm=lp: solve_exactly is for two-player constant-sum games only, not for kuhn_poker",
+        ),
+    ],
+)
+def test_the_linear_program_refuses_other_flags_and_games(flags, code, message):
+    result = run("--algorithm=lp", *flags)
+    assert result.returncode == code
+    assert message in result.stderr

@@ -260,6 +260,7 @@ def test_a_rule_in_a_module_is_found_by_its_place(tmp_path, monkeypatch):
         ("leaving_module:rule", ValueError, "cannot import 'leaving_module' for 'leaving_module:rule': SystemExit: 3"),
         (":rule", ValueError, "':rule' is not of the form module:name"),
         ("a:b:c", ValueError, "'a:b:c' is not of the form module:name"),
+        ("lp", ValueError, "use solve_exactly"),
         ("cfrplus", ValueError, "unknown algorithm 'cfrplus'; choose one of cfr, cfr+, lcfr,"),
         (CFR, TypeError, "for Python minimizers see Solver.of_minimizers"),
         (None, TypeError, "got None"),
