@@ -271,12 +271,12 @@ class Measurement:
 
 def cells(numbers: Mapping[str, Any], game: str, algorithm: str) -> list[str]:
     """Microseconds of the compiled algorithm; microseconds and ratio for each other contender; the target."""
-    own = median(numbers["compiled"])
-    result = [f"{1e6 * own:.4g}"]
+    medians = {kind: median(times) for kind, times in numbers.items() if isinstance(times, list)}  # else the reason for none
+    own = medians.get("compiled")
+    result = [shown(own and 1e6 * own, "{:.4g}")]
     for kind in KINDS[1:]:
-        times = numbers.get(kind)
-        seconds = median(times) if isinstance(times, list) else None
-        result += [shown(seconds and 1e6 * seconds, "{:.4g}"), shown(seconds and seconds / own, "{:.1f}x")]
+        seconds = medians.get(kind)
+        result += [shown(seconds and 1e6 * seconds, "{:.4g}"), shown(seconds and own and seconds / own, "{:.1f}x")]
     return [*result, shown(GAMES.get(game) if algorithm in COUNTERPARTS else None, "{:g}x")]
 
 

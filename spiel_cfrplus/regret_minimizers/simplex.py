@@ -144,7 +144,8 @@ class SimplexMinimizer:
         t = self.iteration + 1
         table = self.rule.parameter_table(np.array([t]))
         parameters = self.rule.empty_parameters()
-        arguments = (utility, self._strategy, self.rule.function, self._memory, parameters, table, t)
+        # The rule may overwrite the utilities.
+        arguments = (utility.copy(), self._strategy, self.rule.function, self._memory, parameters, table, t)
         with compile_errors_name(self.rule):
             simplex_kernels.update_simplices(self._simplices.starts, *arguments)
         self.iteration = t

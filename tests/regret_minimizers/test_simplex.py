@@ -65,6 +65,14 @@ def play_against(minimizer, adversary):
     return sums.max() - earned
 
 
+@every_minimizer
+def test_the_utility_of_the_caller_is_not_changed(make):
+    minimizer, utility = make(K), np.array([1.0, -2.0, 0.5, 3.0])
+    for _ in range(3):
+        minimizer.observe_utility(utility)
+        np.testing.assert_array_equal(utility, [1.0, -2.0, 0.5, 3.0])
+
+
 def random_adversary(t, strategy):
     return np.random.default_rng(t).random(K)
 
