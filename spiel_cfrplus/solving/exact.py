@@ -280,9 +280,10 @@ def first_solution(program: Program, game: SequenceFormGame, limits: WalkLimits)
       TimeoutError: the time limit was reached.
     """
     for tolerance in _TOLERANCES:
-        result = _run_highs(program, tolerance, game, limits)
+        result = _run_highs(program, tolerance, game, limits, slack=False)
         if result.x is not None and result.eqlin.marginals is not None:
-            return Solution(result.x, result.eqlin.marginals)
+            primal, dual = np.append(result.x, result.slack), np.append(result.eqlin.marginals, result.ineqlin.marginals)
+            return Solution(primal, dual)
     raise RuntimeError(f"{game.tree.game}: HiGHS found no solution of the linear program: {result.message}")
 
 
@@ -306,8 +307,8 @@ def refined(program: Program, solution: Solution, game: SequenceFormGame, limits
     return Solution(solution.primal + primal_error * result.x, solution.dual + dual_error * result.eqlin.marginals)
 
 
-def _run_highs(program: Program, tolerance: float, game: SequenceFormGame, limits: WalkLimits) -> Any:
-    """The result of `linprog`.
+def _run_highs(program: Program, tolerance: float, game: SequenceFormGame, limits: WalkLimits, *, slack: bool = True) -> Any:
+    """The result of `linprog`; without `slack`, s is omitted, and its rows are inequalities, which HiGHS solves faster.
 
     Raises:
       TimeoutError: the time limit was reached.
@@ -317,10 +318,20 @@ def _run_highs(program: Program, tolerance: float, game: SequenceFormGame, limit
     options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
     if np.isfinite(limits.seconds_left):
         options["time_limit"] = limits.seconds_left
-    bounds = np.column_stack([program.lower, np.full(len(program.lower), np.inf)])
+    matrix, right, (num_rows, num_columns) = program.matrix, program.right, program.matrix.shape
+    num_slack = 0 if slack else num_columns - 1 - int(np.flatnonzero(program.lower)[-1])  # v is before s
+    rows, columns = num_rows - num_slack, num_columns - num_slack
+    bounds = np.column_stack([program.lower, np.full(num_columns, np.inf)])[:columns]
     result = interruptible(
         lambda: optimize.linprog(
-            program.cost, A_eq=program.matrix, b_eq=program.right, bounds=bounds, method="highs-ds", options=options
+            program.cost[:columns],
+            A_ub=matrix[rows:, :columns],
+            b_ub=right[rows:],
+            A_eq=matrix[:rows, :columns],
+            b_eq=right[:rows],
+            bounds=bounds,
+            method="highs-ds",
+            options=options,
         )
     )
     if result.status == _OUT_OF_TIME:
