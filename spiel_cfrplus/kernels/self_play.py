@@ -70,9 +70,13 @@ def record_utility(treeplexes, player, state, cumulative_utility, cumulative_val
     """Adds the payoff gradient in `state.values` to the sums from which regrets are computed, if they are recorded."""
     if cumulative_utility is not None:
         start, stop = player_sequences(treeplexes, player)
+        # Two loops: the first one is vectorized, and the sum of the second one is in a register.
         for s in range(start, stop):
             cumulative_utility[s] += state.values[s]
-            cumulative_value[player] += state.reach[s] * state.values[s]
+        value = 0.0
+        for s in range(start, stop):
+            value += state.reach[s] * state.values[s]
+        cumulative_value[player] += value
 
 
 @jit
