@@ -128,13 +128,13 @@ def in_python(algorithm: str, game: str) -> Ours:
     """
     import pyspiel
 
-    from spiel_cfrplus import ALGORITHMS, Averaging, Solver, compile_game
+    from spiel_cfrplus import ALGORITHMS, Solver, compile_game
 
     row, compiled_game = ALGORITHMS[algorithm], compile_game(pyspiel.load_game(game))
     if algorithm == "cfr-br":
         raise AbsentError("two minimizers in self-play are not CFR-BR")
     minimizers = row.minimizers(compiled_game)
-    averaging = Averaging(row.averaging_power)
+    averaging = row.default_averaging
     return Ours(Solver.of_minimizers(compiled_game, lambda treeplex: minimizers[treeplex.player], averaging=averaging))
 
 

@@ -12,7 +12,7 @@ import pyspiel
 from absl import app, flags
 from pages import write_whole
 
-from spiel_cfrplus import ALGORITHMS, Algorithm, Averaging, SequenceFormGame, Solver, compile_game, evaluate
+from spiel_cfrplus import ALGORITHMS, Algorithm, SequenceFormGame, Solver, compile_game, evaluate
 from spiel_cfrplus.analysis.convergence import report_iterations
 from spiel_cfrplus.regret_minimizers.minimizer import regret_bound
 from spiel_cfrplus.solving.self_play import SelfPlay
@@ -63,7 +63,7 @@ class Run:
 
 def run(learner: Algorithm, game: SequenceFormGame, target: float, num_iterations: int) -> Run:
     """Runs self-play from iteration 0."""
-    session = SelfPlay(game, learner.minimizers(game), Averaging(learner.averaging_power))
+    session = SelfPlay(game, learner.minimizers(game), learner.default_averaging)
     solver = Solver.of_session(session, learner.name)
     first_below, share = None, 0.0
     for iteration in report_iterations(0, num_iterations):
@@ -84,7 +84,7 @@ def table(num_iterations: int) -> Iterator[str]:
     yield f"|{'---|' * len(header)}"
     games = {name: compile_game(pyspiel.load_game(name)) for name in TARGETS}
     for learner in ALGORITHMS.values():
-        if learner.refusal(Feature.THEORY):  # the players of CFR-BR do not meet
+        if learner.refusal(Feature.THEORY) or not learner.has_minimizers:  # the players of CFR-BR do not meet
             continue
         runs = [run(learner, games[name], target, num_iterations) for name, target in TARGETS.items()]
         yield f"| `{learner.name}` | {' | '.join(cell for outcome in runs for cell in outcome.cells())} |"

@@ -280,6 +280,8 @@ def _identity_refusal(run: Run) -> str:
         return "the game does not have two players and a constant sum"
     if session.averaging.first_iterate(2, session.alternating).tolist() != [int(session.alternating), 0]:
         return "the averages do not pair strategies that were played against each other"
+    if session.averaging.only_last:
+        return "the last strategies are not averaged"
     if run.begun > 0:
         return "the run began before the checks"
     if run.num_iterations > 0 and run.total_weight == 0:

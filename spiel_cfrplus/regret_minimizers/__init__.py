@@ -11,6 +11,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountSchedule,
     RegretMatching,
     RegretMatchingPlus,
+    ScheduledRegretMatching,
 )
 from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexMinimizer, SimplexRegretMatching
 from spiel_cfrplus.regret_minimizers.step_rules import (
@@ -45,6 +46,7 @@ __all__ = [
     "RegretMatchingPlus",
     "RegretMinimizer",
     "RegretMonitor",
+    "ScheduledRegretMatching",
     "SimplexMinimizer",
     "SimplexRegretMatching",
     "StaticStrategy",

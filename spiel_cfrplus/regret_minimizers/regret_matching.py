@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import powers
-from spiel_cfrplus._utils.validation import checked_number
+from spiel_cfrplus._utils.validation import checked_number, checked_positive
 from spiel_cfrplus.kernels import regret_matching as kernels
 from spiel_cfrplus.regret_minimizers.local_rules import LocalRule
 from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
@@ -96,6 +96,44 @@ class DiscountedRegretMatching:
 
     def _powers(self, iterations: np.ndarray, exponent: float) -> np.ndarray:
         return powers(iterations, exponent)
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduledRegretMatching:
+    """Regret matching with discounts whose exponents change linearly until a horizon (Zhang, McAleer, Sandholm 2026).
+
+    After iteration t regrets are multiplied by the factors of `DiscountedRegretMatching` with exponents that are interpolated
+    between the first and the last ones at t / horizon. Deviation: after iteration `horizon` the last exponents remain, so that
+    a run can be continued.
+
+    Attributes:
+      horizon: the number of iterations that are planned.
+      first_alpha, last_alpha: the exponents of positive regrets at t = 0 and t = `horizon`.
+      first_beta, last_beta: the exponents of negative regrets.
+
+    Raises:
+      TypeError, ValueError: an exponent is not a finite number, or the horizon is not a positive integer.
+    """
+
+    horizon: int = 1000
+    first_alpha: float = 1.0
+    last_alpha: float = 4.0
+    first_beta: float = -1.0
+    last_beta: float = -3.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "horizon", checked_positive(self.horizon, "planned iterations"))
+        for name in ("first_alpha", "last_alpha", "first_beta", "last_beta"):
+            object.__setattr__(self, name, checked_number(getattr(self, name), f"the exponent {name}"))
+            if not math.isfinite(getattr(self, name)):
+                raise ValueError(f"the exponents of scheduled discounting must be finite, got {name}={getattr(self, name)}")
+
+    def discounts(self, iterations: np.ndarray) -> np.ndarray:
+        progress = np.minimum(iterations / self.horizon, 1.0)
+        pairs = ((self.first_alpha, self.last_alpha), (self.first_beta, self.last_beta))
+        # The factor t^a / (t^a + 1), without overflow.
+        powers_of_t = [np.exp(-(first + (last - first) * progress) * np.log(iterations)) for first, last in pairs]
+        return np.stack([1.0 / (1.0 + inverse) for inverse in powers_of_t], axis=1)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -23,7 +23,7 @@ from typing import Any
 
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.treeplex import Treeplex
-from spiel_cfrplus.regret_minimizers import step_rules
+from spiel_cfrplus.regret_minimizers import adaptive_rules, step_rules
 from spiel_cfrplus.regret_minimizers.cfr import ComposedCFR
 from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
 from spiel_cfrplus.regret_minimizers.minimizer import RegretMinimizer, checked_step_size, checked_weight
@@ -33,6 +33,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatching,
     RegretMatchingPlus,
     RegretMatchingRule,
+    ScheduledRegretMatching,
     as_local_rule,
 )
 from spiel_cfrplus.regret_minimizers.simplex import Hedge, ProjectedGradientAscent, SimplexRegretMatching
@@ -125,6 +126,7 @@ class Algorithm:
       name: its name in `make_solver`, on the command line and in checkpoints.
       rule: the update rule; None if `minimizer` iterates.
       averaging_power: the default weights of the average are t ** power.
+      averaging: the default average, if its weights are others.
       source: the paper.
       minimizer: makes the same learner for a treeplex as a Python object, with a bound on its regret; the default makes one
         for rules of the regret-matching family only.
@@ -139,6 +141,7 @@ class Algorithm:
     minimizer: Callable[..., RegretMinimizer] | None = None
     step_rule: Callable[..., CompiledRule] | None = None
     engine: Engine = SELF_PLAY
+    averaging: Averaging | None = None
 
     def __post_init__(self) -> None:
         if self.rule is not None:
@@ -154,6 +157,16 @@ class Algorithm:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Algorithm:
         return self
+
+    @property
+    def default_averaging(self) -> Averaging:
+        """The average of its solvers unless another one is given."""
+        return Averaging(self.averaging_power) if self.averaging is None else self.averaging
+
+    @property
+    def has_minimizers(self) -> bool:
+        """Whether the algorithm exists as Python objects, see `minimizers`."""
+        return self.minimizer is not None or isinstance(self.rule, RegretMatchingRule)
 
     def start(self, game: SequenceFormGame, play: Play) -> Session:
         """Makes a session of the algorithm."""
@@ -234,7 +247,7 @@ class Algorithm:
         """
         if self.minimizer is not None:
             return [self.minimizer(treeplex) for treeplex in game.treeplexes]
-        if not isinstance(self.rule, RegretMatchingRule):
+        if not self.has_minimizers:
             raise TypeError(f"{self.name} has no minimizers in Python")
         return [_regret_matching(self.rule, game, treeplex) for treeplex in game.treeplexes]
 
@@ -274,10 +287,48 @@ _JOHANSON = 'Johanson, Bard, Burch, Bowling 2012, "Finding optimal abstract stra
 _TAMMELIN = 'Tammelin 2014, "Solving large imperfect information games using CFR+"'
 _ZINKEVICH = 'Zinkevich, Johanson, Bowling, Piccione 2007, "Regret minimization in games with incomplete information"'
 _LECTURE = "MIT 6.7980, Lecture 8"
+_LI = 'Li, Schultz, Hennes, Lanctot 2026, "Discovering multiagent learning algorithms with large language models"'
+_SCALE = 'Zhang, Anagnostides, Sandholm 2025, "Scale-invariant regret matching and online learning with optimal convergence"'
+_SCHEDULES = 'Zhang, McAleer, Sandholm 2026, "Faster game solving via hyperparameter schedules"'
 
 
 def _family(discounts: DiscountSchedule, prediction_weight: float = 0.0) -> RegretMatchingRule:
     return RegretMatchingRule.of(discounts, prediction_weight)
+
+
+def _rows_with_schedules(horizon: int = 1000) -> list[Algorithm]:
+    """Hyperparameter schedules with gamma = 30 - 5 t / n for the number n of iterations in the paper's experiments.
+
+    For another n, pass a `ScheduledRegretMatching` and an `Averaging` with that horizon. PCFR+ has no exponents; that of PDCFR+
+    is not scheduled.
+    """
+    average = Averaging(30.0, decrease=5.0, horizon=horizon)
+    return [
+        Algorithm(name, rule, average.power, source, averaging=average)
+        for name, rule, source in (
+            ("hs-dcfr", _family(ScheduledRegretMatching(horizon)), _SCHEDULES),
+            ("hs-pcfr+", _family(RegretMatchingPlus(), 1.0), f"{_SCHEDULES}; {_FARINA}"),
+            ("hs-pdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1.0), f"{_SCHEDULES}; {_XU}"),
+        )
+    ]
+
+
+def _adaptive_rows() -> list[Algorithm]:
+    """See `adaptive_rules` for the deviations from the papers."""
+    increasing = adaptive_rules.increasing_predictive_regret_matching_plus
+    # The listing of VAD-CFR averages from iteration 500 on, with weights that begin at t^2.
+    late = Averaging(2.0, delay=500)
+    volatile, sharpened = (
+        adaptive_rules.volatile_predictive_regret_matching,
+        adaptive_rules.sharpened_predictive_regret_matching,
+    )
+    return [
+        Algorithm("apcfr+", adaptive_rules.asymmetric_predictive_regret_matching_plus, 2.0, _MENG),
+        Algorithm("ireg-pcfr+", increasing, 2.0, _SCALE),
+        Algorithm("ireg-cfr+", increasing.with_parameters(prediction_weight=0.0), 2.0, _SCALE),
+        Algorithm("vad-cfr", volatile, late.power, _LI, averaging=late),
+        Algorithm("vad-cfr-core", sharpened, late.power, f"an ablation of {_LI}", averaging=late),
+    ]
 
 
 def _rows_that_take_steps() -> list[Algorithm]:
@@ -312,6 +363,8 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("sapcfr+", _family(RegretMatchingPlus(), 1 / 3), 2.0, _MENG),
         # The prediction weight of Meng et al., which they use in PCFR+, in the algorithm of Xu et al.; see docs/variants.md.
         Algorithm("sapdcfr+", _family(DiscountedRegretMatching(2.3, -math.inf), 1 / 3), 5.0, f"{_MENG}; {_XU}"),
+        *_rows_with_schedules(),
+        *_adaptive_rows(),
         *_rows_that_take_steps(),
         Algorithm("cfr-br", _family(RegretMatching()), 0.0, _JOHANSON, engine=BEST_RESPONSES),
     )

@@ -90,7 +90,7 @@ class BestResponsePlay(OptionalFeatures):
             minimizer.observe_utility(self.game.payoff_gradient(player, self._answered(player)))
             strategies.append(next_strategy(self.game, player, minimizer))
         pairs = zip(self.cumulative_strategies, self.strategies, strict=True)
-        sums = [total + weight * strategy for total, strategy in pairs]
+        sums = [self.averaging.kept * total + weight * strategy for total, strategy in pairs]
         vars(self).update(cumulative_strategies=sums, strategies=strategies, iteration=self.iteration + 1)
 
     def _answered(self, player: int) -> list[np.ndarray]:

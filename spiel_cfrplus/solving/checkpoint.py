@@ -34,6 +34,7 @@ from spiel_cfrplus.regret_minimizers.regret_matching import (
     RegretMatching,
     RegretMatchingPlus,
     RegretMatchingRule,
+    ScheduledRegretMatching,
 )
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.curve import NO_ROWS, Curve
@@ -59,7 +60,7 @@ _MOST_PLAYERS = 1000
 _DIGEST = "source digest"
 # The discounts that a checkpoint describes completely.
 _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
-    rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching)
+    rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching, ScheduledRegretMatching)
 }
 
 
@@ -327,7 +328,8 @@ def _check_options(options: dict[str, Any]) -> None:
     for name, kind in _OPTIONS.items():
         if type(options[name]) is not kind:
             raise DamagedError(f"{name} is {options[name]!r}")
-    if dataclasses.asdict(Averaging(**options["averaging"])) != options["averaging"]:
+    averaging = dataclasses.asdict(Averaging(**options["averaging"]))
+    if averaging != {**dataclasses.asdict(Averaging()), **options["averaging"]}:  # earlier files have fewer fields
         raise DamagedError(f"averaging is {options['averaging']!r}")
     _check_rule(options["rule"])
     if not 1 <= options["num_histories"] <= MOST_HISTORIES:

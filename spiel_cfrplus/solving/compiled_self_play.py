@@ -192,7 +192,13 @@ class CompiledSelfPlay(OptionalFeatures):
             self.load_state_dict(before)
             raise
 
+    def _keep_average(self, steps: self_play.Steps) -> None:
+        """Multiplies the sums of strategies by `Averaging.kept` if there are steps."""
+        if len(steps.weights) > 0:
+            self.state.cumulative_policy[:] *= self.averaging.kept
+
     def _play(self, steps: self_play.Steps) -> None:
+        self._keep_average(steps)
         arguments = (*self._functions, self.memory, self._parameters, steps, self.alternating, self._first_iterate())
         if self.partition is None:
             self_play.self_play(self._treeplexes, self._payoffs, self.state, *arguments)
@@ -398,6 +404,7 @@ class CompiledBestResponsePlay(CompiledSelfPlay):
     }
 
     def _play(self, steps: self_play.Steps) -> None:
+        self._keep_average(steps)
         size = int(self._treeplexes.sequence_start[-1])
         self_play.play_against_best_responses(
             self._treeplexes,

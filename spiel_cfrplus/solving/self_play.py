@@ -152,7 +152,8 @@ class SelfPlay(OptionalFeatures):
         """Adds the strategies of an iteration, before or after the update, to the sums; see `Averaging.first_iterate`."""
         first_iterate = self.averaging.first_iterate(self.game.num_players, self.alternating)
         averaged = [(before, after)[which][player] for player, which in enumerate(first_iterate)]
-        return [total + weight * strategy for total, strategy in zip(self.cumulative_strategies, averaged, strict=True)]
+        pairs = zip(self.cumulative_strategies, averaged, strict=True)
+        return [self.averaging.kept * total + weight * strategy for total, strategy in pairs]
 
     def regrets(self) -> npt.NDArray[np.float64]:
         """The external regret of each player, float64 (n,), in game units: the best fixed value minus the obtained value."""

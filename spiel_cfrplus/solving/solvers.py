@@ -15,6 +15,7 @@ PredictiveCFRPlusSolver: pcfr+ for kuhn_poker(), 0 iterations
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import os
 from collections.abc import Callable
@@ -133,7 +134,7 @@ class Solver:
           MemoryError: memory ran out.
         """
         algorithm = self.algorithm
-        averaging = checked_averaging(averaging, algorithm.averaging_power)
+        averaging = checked_averaging(averaging, algorithm.default_averaging)
         alternating = _checked_bool(alternating, "alternating")
         exact_ties = _checked_bool(exact_ties, "exact_ties")
         record_regrets = _checked_bool(record_regrets, "record_regrets")
@@ -190,7 +191,7 @@ class Solver:
         """
         if not callable(minimizer):
             raise TypeError(f"expected a function that makes a minimizer for a treeplex, such as CFR, got {minimizer!r}")
-        averaging = checked_averaging(averaging, 0.0)
+        averaging = checked_averaging(averaging, Averaging())
         alternating = _checked_bool(alternating, "alternating")
         game = compile_game(game)
         session = SelfPlay(game, [minimizer(treeplex) for treeplex in game.treeplexes], averaging, alternating)
@@ -583,14 +584,14 @@ def _checked_bool(value: bool, name: str) -> bool:
     return bool(value)
 
 
-def checked_averaging(averaging: str | Averaging, power: float) -> Averaging:
-    """`averaging` itself, or the convention of this name with weights t ** power.
+def checked_averaging(averaging: str | Averaging, default: Averaging) -> Averaging:
+    """`averaging` itself, or the convention of this name with the weights of `default`.
 
     Raises:
       TypeError, ValueError: it is neither an `Averaging` nor the name of a convention.
     """
     if isinstance(averaging, str):
-        averaging = Averaging(power, averaging)
+        averaging = dataclasses.replace(default, convention=averaging)
     if not isinstance(averaging, Averaging):
         raise TypeError(f"averaging must be the name of a convention or an Averaging, got {averaging!r}")
     return averaging

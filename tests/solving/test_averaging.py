@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from games import GAMES
 
-from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, compile_game
+from spiel_cfrplus import Averaging, CFRPlusSolver, CFRSolver, Solver, compile_game, make_solver
+from spiel_cfrplus.regret_minimizers import CFR
 from spiel_cfrplus.solving.averaging import checked_weights
 
 ITERATIONS = np.arange(1, 6)
@@ -143,3 +144,56 @@ def test_a_weight_that_cannot_be_summed_is_refused_with_its_iteration(weight):
     with pytest.raises(ValueError, match="too large for a float64 sum from iteration 8 on"):
         checked_weights(np.array([1.0, weight, 3.0]), np.array([7, 8, 9]))
     np.testing.assert_array_equal(checked_weights(np.array([0.0, 1e300]), np.array([1, 2])), [0.0, 1e300])
+
+
+def test_a_power_that_decreases_is_the_schedule_of_the_paper():
+    # Zhang, McAleer, Sandholm 2026: before iteration t + 1 the sums are multiplied by (t / (t + 1))^(30 - 5 t / n).
+    horizon, num_iterations = 10, 25
+    averaging = Averaging(30, decrease=5, horizon=horizon)
+    weights = np.ones(num_iterations)
+    for t in range(1, num_iterations):
+        weights[:t] *= (t / (t + 1)) ** (30 - 5 * min(t / horizon, 1))
+    result = averaging.weights(np.arange(1, num_iterations + 1))
+    assert result / result[-1] == pytest.approx(weights, rel=1e-12)
+    assert averaging.weights(np.arange(7, 20)).tolist() == result[6:19].tolist()
+
+
+@pytest.mark.parametrize("algorithm", ["cfr+", "cfr-br", "python"])
+def test_only_the_last_strategies(algorithm):
+    game, last = compile_game(GAMES["kuhn_poker"]()), Averaging(only_last=True)
+    if algorithm == "python":
+        solver, plain = Solver.of_minimizers(game, CFR, averaging=last), Solver.of_minimizers(game, CFR)
+    else:
+        solver, plain = make_solver(algorithm, game, averaging=last), make_solver(algorithm, game)
+    profiles = []
+    for num_iterations in (3, 1, 4):
+        profiles.append([plain.run(num_iterations - 1), plain.current_profile()][1])
+        plain.run(1)
+        solver.run(num_iterations)
+        before, after = profiles[-1], plain.current_profile()
+        # Player 0's last strategy is that after the update, player 1's that before it; CFR-BR has those before the updates.
+        expected = [before if algorithm == "cfr-br" else after, before]
+        for player, profile in enumerate(expected):
+            average = solver.average_profile().of_player(player)
+            reached = game.treeplexes[player].sequence_form(profile.of_player(player)) > 0
+            assert average[reached] == pytest.approx(profile.of_player(player)[reached], abs=1e-12)
+
+
+def test_the_late_half():
+    assert Averaging.late(1000) == Averaging(2, delay=500)
+    assert Averaging.late(10, 0.75, 1, "openspiel") == Averaging(1, "openspiel", 7)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Averaging(2, decrease=3, horizon=5), "must be from 0 to 2"),
+        (lambda: Averaging(2, decrease=1), "require each other"),
+        (lambda: Averaging(2, horizon=5), "require each other"),
+        (lambda: Averaging(2, only_last=True), "only_last excludes weights"),
+        (lambda: Averaging.late(10, 1.0), "at least 0 and less than 1"),
+    ],
+)
+def test_averages_that_contradict_themselves_are_refused(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
