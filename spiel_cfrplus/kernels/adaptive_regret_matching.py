@@ -37,9 +37,9 @@ def asymmetric_regret_matching(point, values, policy, memory, parameters, t):
     """Predictive regret matching+ whose prediction has a weight that depends on the errors of earlier predictions.
 
     Adds |r - previous r|^2 to `memory.error` and |change of R|^2 to `memory.movement`, from which `prediction_weight_of`
-    computes the weight. `memory.last_regrets` is r, `memory.predicted_regrets` the table with the prediction.
+    computes the weight. `memory.last_regrets` is r. The table with the prediction overwrites `values`.
     """
-    regrets, predicted, last = memory.regrets, memory.predicted_regrets, memory.last_regrets
+    regrets, predicted, last = memory.regrets, values, memory.last_regrets
     error, movement = memory.error[point.infostate], memory.movement[point.infostate]
     for a in point.actions:
         change = instantaneous_regret(point, values, memory, a)
@@ -73,9 +73,9 @@ def increasing_regret_matching(point, values, policy, memory, parameters, t):
     """Predictive regret matching+ in which the 2-norm of the stored regrets never decreases.
 
     Where an update decreases the norm, the updated regrets are multiplied by a factor that restores it. The prediction has the
-    weight `parameters.prediction_weight`; the table with the prediction is `memory.predicted_regrets`.
+    weight `parameters.prediction_weight`; the table with the prediction overwrites `values`.
     """
-    regrets, predicted = memory.regrets, memory.predicted_regrets
+    regrets, predicted = memory.regrets, values
     before = after = 0.0
     for a in point.actions:
         before += squared_norm_term(memory, regrets[a], a)
@@ -129,9 +129,9 @@ def update_sharpened(point, values, policy, memory, parameters, positive_factor,
     """R = max(floor, d R + b r), then the policy proportional to the positive part of d R + prediction_weight b r, to a power.
 
     d is the factor of the sign of an element of R; b is `parameters.boost` for positive elements of r and 1 for others; the
-    power is `parameters.exponent`. R is `memory.regrets`, `memory.preferences` what the policy is proportional to.
+    power is `parameters.exponent`. R is `memory.regrets`; what the policy is proportional to overwrites `values`.
     """
-    regrets, preferences = memory.regrets, memory.preferences
+    regrets, preferences = memory.regrets, values
     largest = 0.0
     for a in point.actions:
         change = boosted(instantaneous_regret(point, values, memory, a), parameters.boost)

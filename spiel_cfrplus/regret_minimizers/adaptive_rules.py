@@ -30,7 +30,7 @@ def fading_prediction(iterations: np.ndarray) -> np.ndarray:
 asymmetric_predictive_regret_matching_plus = local_rule(
     kernels.asymmetric_regret_matching,
     name="asymmetric_predictive_regret_matching_plus",
-    per_action=("regrets", "predicted_regrets", "last_regrets"),
+    per_action=("regrets", "last_regrets"),
     per_infostate=("error", "movement"),
     parameters={"largest_asymmetry": 5.0},
     scale_free=True,
@@ -46,7 +46,7 @@ zero, for which the paper has no rule.
 increasing_predictive_regret_matching_plus = local_rule(
     kernels.increasing_regret_matching,
     name="increasing_predictive_regret_matching_plus",
-    per_action=("regrets", "predicted_regrets"),
+    per_action=("regrets",),
     parameters={"prediction_weight": 1.0},
     scale_free=True,
     weighs_actions=True,
@@ -61,7 +61,7 @@ to zero, they remain zero.
 volatile_predictive_regret_matching = local_rule(
     kernels.volatile_regret_matching,
     name="volatile_predictive_regret_matching",
-    per_action=("regrets", "preferences"),
+    per_action=("regrets",),
     per_infostate=("magnitude",),
     parameters={
         "alpha": 1.5,
@@ -94,7 +94,7 @@ which weights each decision point by its regrets, is replaced by weights of the 
 sharpened_predictive_regret_matching = local_rule(
     kernels.sharpened_regret_matching,
     name="sharpened_predictive_regret_matching",
-    per_action=("regrets", "preferences"),
+    per_action=("regrets",),
     parameters={
         "alpha": 1.5,
         "beta": -0.1,
