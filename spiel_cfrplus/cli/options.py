@@ -334,20 +334,11 @@ def _check_option(algorithms: list[Algorithm], flag: str, option: str) -> None:
             raise UsageError(f"--{flag} is for {able}, not for {algorithm} with --cce")
 
 
-def _average(algorithm: Algorithm) -> Averaging:
-    """The algorithm's average, unless flags set its power or its delay."""
-    average = algorithm.default_averaging
-    power, delay = FLAGS["averaging_power"], FLAGS["averaging_delay"]
-    if power.present or delay.present:
-        average = Averaging(average.power if power.value is None else power.value, delay=delay.value or 0)
-    return dataclasses.replace(average, convention=FLAGS.averaging)
-
-
 def _run(algorithm: Algorithm, num_iterations: int) -> Run:
     try:
         if FLAGS.step_size is not None:
             algorithm = algorithm.with_parameters(step_size=FLAGS.step_size)
-        average = _average(algorithm)
+        average = algorithm.averaging_with(FLAGS.averaging_power, FLAGS.averaging, FLAGS.averaging_delay)
         average.weights(np.array([num_iterations]))
     except (TypeError, ValueError) as error:
         raise UsageError(first_line(error)) from error

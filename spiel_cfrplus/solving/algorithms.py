@@ -163,6 +163,17 @@ class Algorithm:
         """The average of its solvers unless another one is given."""
         return Averaging(self.averaging_power) if self.averaging is None else self.averaging
 
+    def averaging_with(self, power: float | None, convention: str, delay: int) -> Averaging:
+        """The default average with another convention; weights (t - delay) ** power if one of these numbers is given.
+
+        Raises:
+          TypeError, ValueError: see `Averaging`.
+        """
+        average = self.default_averaging
+        if power is not None or delay:
+            average = Averaging(average.power if power is None else power, delay=delay)
+        return dataclasses.replace(average, convention=convention)
+
     @property
     def has_minimizers(self) -> bool:
         """Whether the algorithm exists as Python objects, see `minimizers`."""

@@ -106,8 +106,7 @@ class RunPlan:
         Raises:
           TypeError, ValueError: an option is out of range.
         """
-        power = algorithm_of(self.algorithm).averaging_power if self.averaging_power is None else self.averaging_power
-        return Averaging(power, self.averaging, self.averaging_delay)
+        return algorithm_of(self.algorithm).averaging_with(self.averaging_power, self.averaging, self.averaging_delay)
 
 
 def _flag(name: str, value: Any) -> str:
