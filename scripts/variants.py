@@ -3,6 +3,7 @@
 python scripts/variants.py --output=docs/variants.md
 python scripts/variants.py --rows=restarts
 python scripts/variants.py --rows=stabilized
+python scripts/variants.py --rows=recent
 """
 
 import functools
@@ -47,6 +48,7 @@ GAMES = {
 }
 MATRIX = ("matrix game", [[2, -1, 0], [-1, 1, 3], [1, 0, -2]])
 VARIANTS = ("cfr", "cfr+", "lcfr", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+", "sapcfr+", "sapdcfr+")
+RECENT = ("apcfr+", "hs-dcfr", "hs-pcfr+", "hs-pdcfr+", "ireg-pcfr+", "ireg-cfr+", "vad-cfr", "vad-cfr-core")
 # What else than its own weights of the average is worth trying with an algorithm.
 OTHER_POWERS = {"cfr+": (2.0,), "pcfr+": (10.0,), "pdcfr+": (20.0,)}
 
@@ -126,7 +128,15 @@ def stabilized(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
                 yield name, Solver.of_minimizers(game, make, averaging=averaging)
 
 
-ROWS = {"family": family, "restarts": restarts, "stabilized": stabilized}
+def recent(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+    """Rules published from 2024 on beside older ones; schedules and late averages for 1,000 iterations."""
+    for algorithm in ("dcfr", "pcfr+", "pdcfr+", *RECENT):
+        yield algorithm, make_solver(algorithm, game)
+        if not algorithm.startswith("hs-"):
+            yield f"{algorithm}, late half", make_solver(algorithm, game, averaging=Averaging.late(1000))
+
+
+ROWS = {"family": family, "restarts": restarts, "stabilized": stabilized, "recent": recent}
 flags.DEFINE_enum("rows", "family", list(ROWS), "What to measure.")
 
 

@@ -66,7 +66,7 @@ TWINS = games.matrix_game([[2, 2, -1], [-1, -1, 1.5], [-1, -1, 1.5], [-1, -1, 1.
 
 @every_rule
 def test_a_reduced_game_has_the_same_policies(name):
-    whole, reduced = (run(name, TWINS, 50, reduce=reduce, exact_ties=False) for reduce in (False, True))
+    whole, reduced = (run(name, TWINS, 50, reduce=reduce) for reduce in (False, True))
     assert reduced.reduction is not None
     profiles = [solver.current_profile().probabilities for solver in (whole, reduced)]
     np.testing.assert_allclose(*profiles, rtol=0, atol=1e-9)
