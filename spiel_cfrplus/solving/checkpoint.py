@@ -58,6 +58,8 @@ _MOST_ITERATIONS = 2**53
 _MOST_PLAYERS = 1000
 # In the description of a rule; no parameter can have this name.
 _DIGEST = "source digest"
+# Fields that earlier checkpoints lack, with the values that mean the same.
+_LATER_FIELDS_OF_AVERAGING = {"decrease": 0.0, "horizon": 0, "only_last": False}
 # The discounts that a checkpoint describes completely.
 _DISCOUNTS: dict[str, Callable[..., DiscountSchedule]] = {
     rule.__name__: rule for rule in (RegretMatching, RegretMatchingPlus, DiscountedRegretMatching, ScheduledRegretMatching)
@@ -329,7 +331,7 @@ def _check_options(options: dict[str, Any]) -> None:
         if type(options[name]) is not kind:
             raise DamagedError(f"{name} is {options[name]!r}")
     averaging = dataclasses.asdict(Averaging(**options["averaging"]))
-    if averaging != {**dataclasses.asdict(Averaging()), **options["averaging"]}:  # earlier files have fewer fields
+    if averaging != {**_LATER_FIELDS_OF_AVERAGING, **options["averaging"]}:
         raise DamagedError(f"averaging is {options['averaging']!r}")
     _check_rule(options["rule"])
     if not 1 <= options["num_histories"] <= MOST_HISTORIES:
