@@ -17,7 +17,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 try:
     import fcntl
@@ -166,11 +166,20 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]
       OSError: the file cannot be written.
     """
     with open(path, "ab") as file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            except BlockingIOError:
-                raise
-            except OSError:
-                pass  # the file system does not support locks
+        lock(file, wait=wait)
         yield
+
+
+def lock(file: IO[bytes], *, wait: bool) -> None:
+    """Locks an open file until it is closed; see `locked`.
+
+    Raises:
+      BlockingIOError: another process holds the lock, and `wait` is False.
+    """
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise BlockingIOError(error.errno, "another process is writing to it", os.fspath(file.name)) from error
+        except OSError:
+            pass  # the file system does not support locks

@@ -18,6 +18,7 @@ whole lines. If a machine fails, the last line may be incomplete; it is not read
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -28,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path
+from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path, lock, locked
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.curve import Row
 
@@ -65,15 +66,17 @@ class RowFile:
           rows: the rows so far, by name of the run; none by default.
 
         Raises:
+          BlockingIOError: another `RowFile` writes to the file.
           OSError: the file cannot be written.
           TypeError: `path` is not a path.
           ValueError: another extension.
         """
         self._format = _format_of(path)
         lines = (self._line(name, row) for name, rows_of_run in (rows or {}).items() for row in rows_of_run)
-        with atomic_write(path) as file:
+        with locked(path, wait=False) if os.path.exists(path) else contextlib.nullcontext(), atomic_write(path) as file:
             file.write("".join([self._format.header, *lines]).encode())
         self._file = io.FileIO(path, "ab")
+        lock(self._file, wait=False)
 
     def write(self, name: str, row: Row) -> None:
         """Appends a row of the run `name`.

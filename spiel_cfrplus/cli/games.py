@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pathlib
 import re
 import sys
@@ -77,8 +78,10 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
             raise UsageError(f"cannot load {name!r}: {fault}; choose other game parameters")
         with silent_stderr():
             game = _load(parameters)
-    except (pyspiel.SpielError, MemoryError, RuntimeError, ValueError) as error:
-        reason = first_line(error)
+    except UsageError:
+        raise
+    except Exception as error:  # a game may be a Python program, and readers of files raise errors of many types
+        reason = first_line(error) or type(error).__name__
         if suffix in _FILE_GAMES:
             reason = f"OpenSpiel cannot read it as an {suffix} file ({reason})"
         raise UsageError(f"cannot load {name!r}: {reason}") from error
@@ -107,10 +110,18 @@ def import_modules(names: Sequence[str]) -> None:
             raise UsageError(f"--import={name}: {reason}") from error
 
 
-def find_modules_in_current_folder() -> None:
-    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them."""
-    if not sys.flags.safe_path and "" not in sys.path:
+def find_modules_in_current_folder(*, in_new_processes: bool = False) -> None:
+    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them.
+
+    Args:
+      in_new_processes: in the processes that this one starts, too.
+    """
+    if sys.flags.safe_path:
+        return
+    if "" not in sys.path:
         sys.path.insert(0, "")
+    if in_new_processes:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
 
 
 def _check_file(name: str) -> None:

@@ -38,6 +38,7 @@ from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.walk_limits import WalkLimits
 from spiel_cfrplus.policies import files as policy_files
 from spiel_cfrplus.policies.profile import StrategyProfile
+from spiel_cfrplus.regret_minimizers.compiled_rules import RuleCompilationError
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
 from spiel_cfrplus.solving.best_response_play import check_players
@@ -69,6 +70,7 @@ def main() -> None:
     for module in (cli_options, games, json_lines):
         for flag in cli_options.FLAGS.get_key_flags_for_module(module.__name__):
             cli_options.FLAGS.register_key_flag_for_module(sys.argv[0], flag)  # so that --help lists them
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # matplotlib writes PDF files with it
     absl_logging.get_absl_handler().setFormatter(logging.Formatter("note: %(message)s"))  # log messages look like other notes
     try:
         app.run(_run, flags_parser=_parse_flags)
@@ -231,7 +233,7 @@ def _make_solver(game: SequenceFormGame, run: Run, options: Options) -> Solver:
     try:
         solver = Solver.load(path, game, rule=_users_rule(run.algorithm), threads=options.threads)
     except ValueError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error).replace("as game=", "as --game=")) from error
     print(f"resumed from {path} at iteration {solver.iteration}")
     if solver.iteration > options.num_iterations:
         past = f"past --iterations={options.num_iterations}"
@@ -312,7 +314,7 @@ def _solve(solver: Solver, options: Options, rows: list[Row], output: _Output, t
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
         return program.EXIT_VIOLATION
-    except ValueError as error:  # such as numbers outside the range of a float64
+    except (RuleCompilationError, ValueError) as error:  # such as numbers outside the range of a float64
         raise UsageError(f"{solver.algorithm} cannot continue: {first_line(error)}") from error
 
 
@@ -419,4 +421,6 @@ def _crosscheck(game: SequenceFormGame, options: Options) -> int:
         )
     except ValueError as error:
         raise UsageError(str(error)) from error
+    except Exception as error:  # OpenSpiel's solver calls methods of the game that nothing else calls
+        raise UsageError(f"OpenSpiel's solver does not support {game.tree.game}: {error!r}") from error
     return 0 if report.print_crosscheck(comparisons, options) else program.EXIT_DISAGREEMENT

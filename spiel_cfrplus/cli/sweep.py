@@ -15,6 +15,7 @@ from absl import flags
 
 from spiel_cfrplus.cli import json_lines
 from spiel_cfrplus.cli.errors import UsageError, first_line
+from spiel_cfrplus.cli.games import find_modules_in_current_folder
 from spiel_cfrplus.sweeps.engines import ENGINES
 from spiel_cfrplus.sweeps.plans import RunPlan, plan_sweep, read_plans
 from spiel_cfrplus.sweeps.runs import FAILED
@@ -45,6 +46,7 @@ def run(values: flags.FlagValues, arguments: Sequence[str]) -> int:
     """Runs the sweep; the exit code is 1 if runs failed."""
     if not 1 <= len(arguments) <= 2:
         raise UsageError(f"usage: {USAGE}")
+    find_modules_in_current_folder(in_new_processes=True)
     options: dict[str, Any] = {name: values[name].value for name in ("engine", "address", "jobs", "retry", "checkpoint_every")}
     with json_lines.printer(wanted=values.json) as print_row:
         try:

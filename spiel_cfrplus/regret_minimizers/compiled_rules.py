@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Self
@@ -18,6 +19,7 @@ from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.layouts import PlayState, TreeplexArrays
 from spiel_cfrplus.kernels.records import SEPARATOR, record_class
+from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest
 from spiel_cfrplus.kernels.self_play import RuleFunctions
 from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 
@@ -25,6 +27,8 @@ from spiel_cfrplus.regret_minimizers.minimizer import checked_weight
 Parameter = float | Callable[[np.ndarray], np.ndarray]
 # Why statements about CFR do not hold for other learners.
 NOT_REGRET_MATCHING = "not all players are CFR with regret matching"
+# Numba's message about a name in `memory` or `parameters` that the rule does not declare.
+_UNKNOWN_FIELD = re.compile(r"Unknown attribute '(\w+)' of type (Memory|Parameters)")
 # The arrays that the solver adds to those that a rule declares.
 _GIVEN = ("tie_tolerance", "uniform_policy")
 
@@ -43,23 +47,38 @@ def compiled_function(function: Callable[..., Any], kind: str, arguments: str) -
     return function if hasattr(function, "py_func") else jit(function)
 
 
+class RuleCompilationError(TypeError):
+    """A rule cannot be compiled; the message names the rule and the reason."""
+
+
+def source_digest(rule: CompiledRule) -> str:
+    """Identifies the code of a user's rule by 32 hexadecimal digits; empty if it depends on something unknown."""
+    try:
+        return function_digest(rule.function)[:32]
+    except UnknownFunctionError:
+        return ""
+
+
 @contextlib.contextmanager
 def compile_errors_name(rule: CompiledRule) -> Iterator[None]:
     """Converts errors of Numba to errors that name the rule.
 
     Raises:
-      TypeError: the rule cannot be compiled.
+      RuleCompilationError: the rule cannot be compiled.
     """
     try:
         yield
     except NumbaError as error:
-        makes_arrays = "NRT required" in str(error) or "numba/np/arrayobj.py" in str(error)
-        reason = "it allocates an array; a rule must use the arrays in `memory`, and loops" if makes_arrays else _reason(error)
-        raise TypeError(f"{rule.name} cannot be compiled: {reason}") from error
+        raise RuleCompilationError(f"{rule.name} cannot be compiled: {_reason(error)}") from error
 
 
 def _reason(error: NumbaError) -> str:
-    """The first message of a Numba error, without compiler passes and calls."""
+    """The first message of a Numba error, without compiler passes and calls, in the terms of a rule."""
+    if "NRT required" in str(error) or "numba/np/arrayobj.py" in str(error):
+        return "it allocates an array or another object; a rule must use the arrays in `memory`, and loops over numbers"
+    if unknown := _UNKNOWN_FIELD.search(str(error)):
+        name, kind = unknown.groups()
+        return f"`{kind.lower()}` contains no {name!r}; a rule must declare its arrays and parameters"
     lines = [line for line in str(error).splitlines() if not line.startswith(("Failed in", "During:"))]
     return "\n".join(lines).strip().partition("\n\n")[0]
 

@@ -26,8 +26,7 @@ from spiel_cfrplus._utils.files import atomic_write
 from spiel_cfrplus._utils.warnings import warn
 from spiel_cfrplus.game.saved_games import SavedGame
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES
-from spiel_cfrplus.kernels.rule_sources import UnknownFunctionError, function_digest
-from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule
+from spiel_cfrplus.regret_minimizers.compiled_rules import CompiledRule, source_digest
 from spiel_cfrplus.regret_minimizers.regret_matching import (
     DiscountedRegretMatching,
     DiscountSchedule,
@@ -178,15 +177,7 @@ def describe_rule(rule: CompiledRule) -> dict[str, Any]:
     else:
         name, parameters = _place(getattr(rule.function, "py_func", rule.function)), dict(rule.parameters)
     described = {"kind": name, **{key: _described(rule, key, value) for key, value in parameters.items()}}
-    return described if rule.is_built_in else {**described, _DIGEST: _digest(rule)}
-
-
-def _digest(rule: CompiledRule) -> str:
-    """Identifies the code of a user's rule; empty if it depends on something unknown."""
-    try:
-        return function_digest(rule.function)[:32]
-    except UnknownFunctionError:
-        return ""
+    return described if rule.is_built_in else {**described, _DIGEST: source_digest(rule)}
 
 
 def _attributes(value: object) -> dict[str, Any]:

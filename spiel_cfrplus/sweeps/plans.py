@@ -26,6 +26,7 @@ from typing import Any
 
 from spiel_cfrplus._utils.files import checked_path
 from spiel_cfrplus._utils.validation import checked_number
+from spiel_cfrplus.regret_minimizers.compiled_rules import source_digest
 from spiel_cfrplus.solving.algorithms import algorithm_of
 from spiel_cfrplus.solving.averaging import CONVENTIONS, Averaging
 
@@ -88,8 +89,15 @@ class RunPlan:
 
     @property
     def id(self) -> str:
-        """A name that identifies the run: part of it can be read, the last digits are a digest of all attributes."""
-        digest = hashlib.sha256(json.dumps(self._given(), sort_keys=True).encode()).hexdigest()
+        """A name that identifies the run: part of it can be read, the last digits are a digest of all attributes.
+
+        For a user's rule the digest includes its code, so that a run with an edited rule is another run.
+        """
+        identity = self._given()
+        rule = algorithm_of(self.algorithm).rule
+        if rule is not None and not rule.is_built_in:
+            identity["source"] = source_digest(rule)
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         short_name = self.game.partition("(")[0]
         return "-".join([*(re.sub(r"[^\w+.]", "_", name) for name in (short_name, self.algorithm)), digest[:_LETTERS_OF_ID]])
 

@@ -104,7 +104,7 @@ def load_game(name: str) -> pyspiel.Game:
             game = pyspiel.load_game(name)
             simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
             return pyspiel.convert_to_turn_based(game) if simultaneous else game
-    except (pyspiel.SpielError, RuntimeError) as error:
+    except Exception as error:  # a game may be a Python program, which can raise anything
         raise ValueError(f"cannot load {name!r}: {_first_line(error)}") from error
 
 

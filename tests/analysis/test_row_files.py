@@ -135,3 +135,14 @@ def test_names_that_do_not_fit_are_refused(tmp_path):
         write(tmp_path / "rows.csv", **{"two\nlines": ROWS})
     with pytest.raises(FileNotFoundError, match="no such directory"):
         check_path(tmp_path / "missing" / "rows.csv")
+
+
+def test_two_writers_of_a_file_are_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    with RowFile(path) as first:
+        with pytest.raises(BlockingIOError, match=r"another process is writing to it: .*rows\.csv"):
+            RowFile(path)
+        first.write("cfr", ROWS[0])
+    assert [*load_rows(path)] == ["cfr"]
+    RowFile(path, load_rows(path)).close()
+    assert [*load_rows(path)] == ["cfr"]

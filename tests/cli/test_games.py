@@ -69,6 +69,12 @@ def test_a_module_of_the_current_folder_registers_a_game(folder):
         ("missing.efg", None, "cannot load 'missing.efg': No such file or directory"),
         ("text.efg", "hello", "cannot load 'text.efg': OpenSpiel cannot read it as an .efg file"),
         ("small.efg", NFG, "cannot load 'small.efg': OpenSpiel cannot read it as an .efg file"),
+        (
+            "cut.efg",
+            'EFG 2 R "g" { "a" "b" }\np "" 1 1 "" { "l" "r" } 0\nt "" 1 "" { 1',
+            "cannot load 'cut.efg': OpenSpiel cannot read it as an .efg file",
+        ),
+        ("cut.nfg", NFG.rstrip()[:-2], "cannot load 'cut.nfg': "),
         ("text.nfg", "hello", "cannot load 'text.nfg': OpenSpiel cannot read it as an .nfg file"),
         (".", None, "unknown game"),
     ],

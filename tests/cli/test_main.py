@@ -948,6 +948,19 @@ def test_a_run_with_a_rule_of_the_user_is_resumed(tmp_path):
     assert re.fullmatch(r"error: .*saved\.npz was saved with .* = \('plus', .*; pass the same flags\n", other.stderr)
 
 
+def test_a_rule_that_cannot_be_compiled_is_one_line(tmp_path):
+    (tmp_path / "my_rules.py").write_text(RULES.replace("total = 0.0", "total = memory.nothing[0]"))
+    result = run("--algorithm=my_rules:plus", folder=tmp_path)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "plus cannot be compiled: `memory` contains no 'nothing'" in result.stderr
+
+
+def test_a_picture_as_pdf_is_drawn_without_messages(tmp_path):
+    result = run("--iterations=5", "--noverify", f"--plot={tmp_path / 'curve.pdf'}")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [

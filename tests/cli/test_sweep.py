@@ -1,6 +1,8 @@
 """The subcommand sweep."""
 
+import importlib
 import json
+import sys
 
 import pytest
 from absl import flags
@@ -62,3 +64,31 @@ def test_all_options_of_a_run_are_flags():
     values = flags.FlagValues()
     sweep.define(values)
     assert {"games", "algorithms", *list(vars(plan_sweep(["kuhn_poker"], ["cfr"])[0]))[2:]} < set(values)
+
+
+def test_a_rule_of_the_current_folder_is_run_again_after_an_edit(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "")
+    arguments = ["results", "--games=kuhn_poker", "--algorithms=rules_of_a_sweep:rule", "--iterations=20", "--engine=serial"]
+    results = []
+    for keep in (1.0, 1.0, 0.1):
+        (tmp_path / "rules_of_a_sweep.py").write_text(RULE.format(keep=keep))
+        sys.modules.pop("rules_of_a_sweep", None)
+        importlib.invalidate_caches()
+        assert subcommands.run(sweep, arguments) == 0
+        results.append(capsys.readouterr().out)
+    assert results[0] == results[1] != results[2]
+
+
+RULE = """
+from spiel_cfrplus.regret_minimizers import local_rule
+
+@local_rule(per_action=("regrets",), parameters={{"keep": {keep}}})
+def rule(point, values, policy, memory, parameters, t):
+    total = 0.0
+    for a in point.actions:
+        memory.regrets[a] = max({keep} * memory.regrets[a] + values[a] - point.value, 0.0)
+        total += memory.regrets[a]
+    for a in point.actions:
+        policy[a] = memory.regrets[a] / total if total > 0.0 else 1.0 / len(point.actions)
+"""

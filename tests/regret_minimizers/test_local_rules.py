@@ -206,7 +206,7 @@ def misspelled(point, values, policy, memory, parameters, t):
     ("rule", "words"),
     [
         (allocating, "allocating cannot be compiled: it allocates an array"),
-        (misspelled, "misspelled cannot be compiled: Unknown attribute 'regret'"),
+        (misspelled, "misspelled cannot be compiled: `memory` contains no 'regret'; a rule must declare"),
     ],
 )
 def test_what_cannot_be_compiled_is_named_with_the_reason(kuhn, rule, words):
