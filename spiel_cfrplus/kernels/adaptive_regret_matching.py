@@ -169,10 +169,15 @@ def volatility(point, values, memory, parameters, t):
 
 @jit
 def volatile_regret_matching(point, values, policy, memory, parameters, t):
-    """`update_sharpened` with discounts and a prediction that decrease with the volatility of the regrets."""
-    reduction = parameters.sensitivity * volatility(point, values, memory, parameters, t)
-    alpha = max(0.1, parameters.alpha - reduction)
-    beta = min(alpha, parameters.beta - reduction)
-    positive, negative = discount(alpha, parameters.log_t), discount(beta, parameters.log_t)
+    """`update_sharpened` with discounts and a prediction that decrease with the volatility of the regrets.
+
+    The exponents are a = max(0.1, alpha - reduction) and b = min(a, beta - reduction). Of the exponentials only one depends on
+    the decision point; the others are computed once.
+    """
+    reduction, log_t = parameters.sensitivity * volatility(point, values, memory, parameters, t), parameters.log_t
+    decay = math.exp(-reduction * log_t)
+    power_a = max(math.exp(0.1 * log_t), math.exp(parameters.alpha * log_t) * decay)
+    power_b = min(power_a, math.exp(parameters.beta * log_t) * decay)
+    positive, negative = power_a / (power_a + 1.0), power_b / (power_b + 1.0)
     weight = parameters.prediction_weight * max(0.0, 1.0 - reduction)
     update_sharpened(point, values, policy, memory, parameters, positive, negative, weight, parameters.floor)
