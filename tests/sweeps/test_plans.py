@@ -33,12 +33,12 @@ reduce = "off"
 
 
 def test_ids_depend_on_all_attributes_and_on_defaults_only_by_value():
-    plan = RunPlan("leduc_poker(players=3)", "my_rules:rule", iterations=7)
-    assert plan.id.startswith("leduc_poker-my_rules_rule-")
-    assert plan.id == RunPlan("leduc_poker(players=3)", "my_rules:rule", 7, True, rows_per_decade=8).id
+    plan = RunPlan("leduc_poker(players=3)", "user_rules:plain_plus", iterations=7)
+    assert plan.id.startswith("leduc_poker-user_rules_plain_plus-")
+    assert plan.id == RunPlan("leduc_poker(players=3)", "user_rules:plain_plus", 7, True, rows_per_decade=8).id
     others = {
         "game": "leduc_poker(players=4)",
-        "algorithm": "my_rules_rule",
+        "algorithm": "cfr+",
         "iterations": 8,
         "alternating": False,
         "averaging": "openspiel",
