@@ -30,9 +30,7 @@ def run(values: flags.FlagValues, arguments: Sequence[str]) -> int:
     if not paths and not (is_game and values.game is not None):
         raise UsageError(f"expected the file of a policy and a file to write; usage: spiel-cfrplus {USAGE}")
     try:
-        if not is_game:
-            files.check_path(out)
-        check_writable(out)
+        (check_writable if is_game else files.check_path)(out)
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from error
     profiles = policy_files.load(paths, values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 import pathlib
 import re
 import sys
@@ -22,6 +21,7 @@ from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.game import size_estimate, trial, walk_cache
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.turn_based import is_simultaneous, turn_based_form
 from spiel_cfrplus.game.walk_limits import WalkLimits
 
 # The number of game names suggested for an unknown name.
@@ -74,7 +74,7 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
         parameters = file_game if suffix in _FILE_GAMES else _parsed(name)
         if players is not None and parameters.setdefault("players", players) != players:
             raise UsageError(f"--players={players} contradicts --game={name}")
-        if fault := trial.fault_of(lambda: _turn_based(_load(parameters))):
+        if fault := trial.fault_of(lambda: turn_based_form(_load(parameters))):
             raise UsageError(f"cannot load {name!r}: {fault}; choose other game parameters")
         with silent_stderr():
             game = _load(parameters)
@@ -85,9 +85,9 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
         if suffix in _FILE_GAMES:
             reason = f"OpenSpiel cannot read it as an {suffix} file ({reason})"
         raise UsageError(f"cannot load {name!r}: {reason}") from error
-    if _is_simultaneous(game):
+    if is_simultaneous(game):
         print(f"{game} has simultaneous moves; solving its turn-based form.")
-    return _turn_based(game)
+    return turn_based_form(game)
 
 
 def import_modules(names: Sequence[str]) -> None:
@@ -110,18 +110,10 @@ def import_modules(names: Sequence[str]) -> None:
             raise UsageError(f"--import={name}: {reason}") from error
 
 
-def find_modules_in_current_folder(*, in_new_processes: bool = False) -> None:
-    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them.
-
-    Args:
-      in_new_processes: in the processes that this one starts, too.
-    """
-    if sys.flags.safe_path:
-        return
-    if "" not in sys.path:
+def find_modules_in_current_folder() -> None:
+    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them."""
+    if not sys.flags.safe_path and "" not in sys.path:
         sys.path.insert(0, "")
-    if in_new_processes:
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
 
 
 def _check_file(name: str) -> None:
@@ -156,14 +148,6 @@ def _check_name(short_name: str) -> None:
 
 def _load(parameters: Mapping[str, Any]) -> pyspiel.Game:
     return pyspiel.load_game(parameters["name"], {key: value for key, value in parameters.items() if key != "name"})
-
-
-def _is_simultaneous(game: pyspiel.Game) -> bool:
-    return bool(game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS)
-
-
-def _turn_based(game: pyspiel.Game) -> pyspiel.Game:
-    return pyspiel.convert_to_turn_based(game) if _is_simultaneous(game) else game
 
 
 def compile_with_notes(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import logging
 import os
 import sys
@@ -101,9 +102,7 @@ def _job(arguments: list[str]) -> int:
 
 def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int:
     """Does the work of the flags, prints rows by `print_json` if it is not None, and returns the exit code."""
-    _check_plot(options)
-    _check_save_policy(options)
-    _check_output(options)
+    _check_files(options)
     game = load_game(options.game, options.players, options.modules)
     for run in options.runs:
         _check_checkpoint(run, options)
@@ -124,48 +123,19 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
 # Checks before any algorithm runs.
 
 
-def _check_plot(options: Options) -> None:
-    """Checks before any work that the plot can be drawn."""
-    path = options.plot
-    if path is None:
-        return
-    try:
-        plotting.check_plot(path)
-    except (ImportError, OSError, ValueError) as error:
-        raise UsageError(f"--plot={path}: {error}") from error
-    if options.checkpoint is not None and os.path.realpath(path) == os.path.realpath(options.checkpoint):
-        raise UsageError(f"--plot and --checkpoint name the same file, {path}")
-
-
-def _check_save_policy(options: Options) -> None:
-    """Finds out before any work whether the policy can be saved."""
-    path = options.save_policy
-    if path is None:
-        return
-    try:
-        policy_files.check_path(path)
-        check_writable(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--save_policy={path}: {error}") from error
-    for name in ("checkpoint", "plot"):
-        other = getattr(options, name)
-        if other is not None and os.path.realpath(path) == os.path.realpath(other):
-            raise UsageError(f"--save_policy and --{name} are both to be written to {path}")
-
-
-def _check_output(options: Options) -> None:
-    """Checks before any work that rows can be written."""
-    path = options.output
-    if path is None:
-        return
-    try:
-        row_files.check_path(path)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--output={path}: {error}") from error
-    for name in ("checkpoint", "plot", "save_policy"):
-        other = getattr(options, name)
-        if other is not None and os.path.realpath(path) == os.path.realpath(other):
-            raise UsageError(f"--output and --{name} are both to be written to {path}")
+def _check_files(options: Options) -> None:
+    """Checks before any work that the files can be written, and that they are different ones."""
+    checks = {"output": row_files.check_path, "save_policy": policy_files.check_path, "plot": plotting.check_plot}
+    paths = {name: getattr(options, name) for name in (*checks, "checkpoint") if getattr(options, name) is not None}
+    for name, check in checks.items():
+        if name in paths:
+            try:
+                check(paths[name])
+            except (ImportError, OSError, ValueError) as error:
+                raise UsageError(f"--{name}={paths[name]}: {error}") from error
+    for (name, path), (other, other_path) in itertools.combinations(paths.items(), 2):
+        if os.path.realpath(path) == os.path.realpath(other_path):
+            raise UsageError(f"--{name} and --{other} are both to be written to {path}")
 
 
 def _check_checkpoint(run: Run, options: Options) -> None:

@@ -46,7 +46,7 @@ def run(values: flags.FlagValues, arguments: Sequence[str]) -> int:
     """Runs the sweep; the exit code is 1 if runs failed."""
     if not 1 <= len(arguments) <= 2:
         raise UsageError(f"usage: {USAGE}")
-    find_modules_in_current_folder(in_new_processes=True)
+    find_modules_in_current_folder()
     options: dict[str, Any] = {name: values[name].value for name in ("engine", "address", "jobs", "retry", "checkpoint_every")}
     with json_lines.printer(wanted=values.json) as print_row:
         try:

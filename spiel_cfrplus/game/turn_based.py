@@ -26,6 +26,11 @@ def is_simultaneous(game: pyspiel.Game) -> bool:
     return bool(game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS)
 
 
+def turn_based_form(game: pyspiel.Game) -> pyspiel.Game:
+    """The game itself if it is sequential, the turn-based form of a simultaneous-move game."""
+    return pyspiel.convert_to_turn_based(game) if is_simultaneous(game) else game
+
+
 def is_turn_based_form(game: pyspiel.Game) -> bool:
     """Whether the game is what `pyspiel.convert_to_turn_based` makes of a simultaneous-move game."""
     return bool(game.get_type().short_name == _TURN_BASED)

@@ -85,6 +85,7 @@ class Kernel(CPUDispatcher):
 
     def __init__(self, py_func: Callable[..., Any], locals: Any = None, targetoptions: Any = None) -> None:
         """Compiles nothing yet; the arguments are those of Numba's dispatchers."""
+        locals = {} if locals is None else locals  # Numba 0.61 refuses None
         super().__init__(py_func, locals, targetoptions)
         if is_kernel(py_func):
             self._cache = KernelCache(f"{py_func.__module__}.{py_func.__qualname__}")

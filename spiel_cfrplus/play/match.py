@@ -32,7 +32,7 @@ from spiel_cfrplus._utils.progress import Advance, progress_bar
 from spiel_cfrplus._utils.validation import checked_count, checked_number, checked_seed
 from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, terminal_chance_reach
-from spiel_cfrplus.game.turn_based import is_simultaneous
+from spiel_cfrplus.game.turn_based import turn_based_form
 from spiel_cfrplus.play.bots import LARGEST_SEED, ProfileBot
 from spiel_cfrplus.policies.evaluation import expected_values
 from spiel_cfrplus.policies.profile import StrategyProfile
@@ -187,9 +187,7 @@ def _setting(game: pyspiel.Game | SequenceFormGame, participants: Any, swap_seat
 
 
 def _sequential(game: pyspiel.Game | SequenceFormGame) -> pyspiel.Game | SequenceFormGame:
-    if isinstance(game, pyspiel.Game) and is_simultaneous(game):
-        return pyspiel.convert_to_turn_based(game)
-    return game
+    return turn_based_form(game) if isinstance(game, pyspiel.Game) else game
 
 
 def _per_player(participants: Any, game: pyspiel.Game) -> list[Any]:

@@ -30,7 +30,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cfrplus._utils.archives import DamagedError, open_archive, open_regular_file, printable
-from spiel_cfrplus._utils.files import atomic_write, checked_path
+from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_path
 from spiel_cfrplus.game.saved_games import SavedGame
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES
@@ -102,13 +102,15 @@ def damaged(path: str | os.PathLike[str], reason: object) -> ValueError:
 
 
 def check_path(path: str | os.PathLike[str]) -> None:
-    """Refuses names that `write` would refuse.
+    """Checks in advance that `write` can write to `path`.
 
     Raises:
+      OSError: the file cannot be written.
       TypeError: not a path.
       ValueError: the ending is unknown.
     """
     _format_of(path)
+    check_writable(path)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import pathlib
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.row_files import RowFile
 from spiel_cfrplus.game.checks import why_string_is_not_enough
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
+from spiel_cfrplus.game.turn_based import turn_based_form
 from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, algorithm_of
 from spiel_cfrplus.solving.curve import Curve, Row
@@ -68,6 +70,7 @@ class Task:
       walks: the folder with the cached walks of all runs.
       checkpoint_every: seconds between saves between rows.
       parent: the process that distributes the runs, if the worker is to end with it.
+      search_path: folders in which the worker finds modules of rules, besides its own.
     """
 
     plan: RunPlan
@@ -75,6 +78,7 @@ class Task:
     walks: str
     checkpoint_every: float = 60.0
     parent: int | None = None
+    search_path: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,9 +105,7 @@ def load_game(name: str) -> pyspiel.Game:
     importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
     try:
         with silent_stderr():
-            game = pyspiel.load_game(name)
-            simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
-            return pyspiel.convert_to_turn_based(game) if simultaneous else game
+            return turn_based_form(pyspiel.load_game(name))
     except Exception as error:  # a game may be a Python program, which can raise anything
         raise ValueError(f"cannot load {name!r}: {_first_line(error)}") from error
 
@@ -119,6 +121,7 @@ def walk(task: WalkTask) -> str:
 
 def perform(task: Task) -> Outcome:
     """Does a run, or what is missing of it, and returns its outcome; all errors are outcomes."""
+    sys.path += [folder for folder in task.search_path if folder not in sys.path]
     try:
         os.makedirs(task.folder, exist_ok=True)
         with locked(f"{task.folder}/lock"):  # a process of a sweep that was killed may still work on the run

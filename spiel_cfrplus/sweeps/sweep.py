@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import sys
 from collections.abc import Iterator, Sequence
 
 from spiel_cfrplus._utils.files import checked_path, locked
@@ -156,8 +157,9 @@ class _Sweep:
         with start_engine(engine, address=address, jobs=jobs) as distribute:
             yield from self._walk(distribute)
             parent = os.getpid() if engine == "joblib" else None
+            search_path = tuple(map(os.path.abspath, sys.path))
             tasks = [
-                Task(plan, self._folders[plan], str(self.folder / "walks"), self._checkpoint_every, parent)
+                Task(plan, self._folders[plan], str(self.folder / "walks"), self._checkpoint_every, parent, search_path)
                 for plan in self._missing()
             ]
             for task, result in distribute(perform, tasks):

@@ -172,7 +172,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--algorithm=cfr_hedge,cfr", "--step_size=1"], ["cfr takes no step size"]),
         (["--plot=x.jpg"], ["--plot=x.jpg: ", "must end in one of .png, .pdf, .svg"]),
         (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "no such directory", "no_such_folder"]),
-        (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint name the same file, tests/../x.png"]),
+        (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint are both to be written to tests/../x.png"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
         (["--time_limit=nan"], ["--time_limit=nan is not a number"]),

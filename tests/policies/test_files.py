@@ -217,6 +217,10 @@ def test_no_format_makes_a_table_of_openspiel(tmp_path, monkeypatch):
     profile = some_profile(compile_game(GAMES["goofspiel_3"]()))
     for extension in FORMATS:
         profile.save(tmp_path / f"policy.{extension}")
+    monkeypatch.undo()
+    for extension in FORMATS:
+        loaded = load_policy(tmp_path / f"policy.{extension}", profile.game)
+        np.testing.assert_array_equal(loaded.probabilities, profile.probabilities)
 
 
 def test_a_file_is_replaced_at_once(tmp_path, kuhn, monkeypatch):
