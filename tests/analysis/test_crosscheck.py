@@ -34,7 +34,10 @@ def test_agrees_with_openspiel(game, num_iterations, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["lcfr", "dcfr"])
-@pytest.mark.parametrize(("game", "num_iterations"), [("kuhn_poker", 100), ("liars_dice(dice_sides=2)", 30)])
+@pytest.mark.parametrize(
+    ("game", "num_iterations"),
+    [("kuhn_poker", 100), ("liars_dice(dice_sides=2)", 30), pytest.param("leduc_poker", 10, marks=pytest.mark.slow)],
+)
 def test_discounted_variants_agree_with_openspiel(game, num_iterations, algorithm):
     rows = crosscheck(pyspiel.load_game(game), algorithm, num_iterations=num_iterations)
     assert max(row.difference for row in rows) < 1e-8

@@ -73,11 +73,12 @@ def run(session, num_iterations, report_every=50):
 # The statements hold.
 
 
+@pytest.mark.parametrize("num_iterations", [150, pytest.param(500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("solver", [CFRSolver, CFRPlusSolver])
 @pytest.mark.parametrize("game", ZERO_SUM.values(), ids=ZERO_SUM)
-def test_all_statements_hold_with_alternating_updates(game, solver):
+def test_all_statements_hold_with_alternating_updates(game, solver, num_iterations):
     solver = solver(game)
-    result = run(solver, 150)
+    result = run(solver, num_iterations)
     largest = np.abs(solver.game.tree.returns).max()
     for statement, finding in result.items():
         if statement is CFR_PLUS_BOUND and solver.algorithm.name == "cfr":

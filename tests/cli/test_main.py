@@ -434,13 +434,15 @@ def test_checkpoints_are_saved_between_rows(tmp_path):
     assert read_curve(checkpoint).seconds >= 0.1
 
 
-def test_the_seconds_of_a_resumed_run_go_on(tmp_path):
+@pytest.mark.parametrize("num_iterations", [500_000, pytest.param(5_000_000, marks=pytest.mark.slow)])
+def test_the_seconds_of_a_resumed_run_go_on(tmp_path, num_iterations):
     checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
-    first = run(checkpoint, "--iterations=500000", "--noverify")
+    first = run(checkpoint, f"--iterations={num_iterations}", "--noverify")
     assert first.returncode == 0
-    resumed = run(checkpoint, "--iterations=1000000", "--noverify")
+    resumed = run(checkpoint, f"--iterations={2 * num_iterations}", "--noverify")
     assert rows(resumed)[: len(rows(first))] == rows(first)
-    assert rows(resumed)[-1][1] >= rows(first)[-1][1] + 0.02  # a twentieth of a microsecond for each iteration
+    at_least = num_iterations * 0.04e-6  # seconds of the second half: 0.04 microseconds for each iteration
+    assert rows(resumed)[-1][1] >= rows(first)[-1][1] + at_least
 
 
 def test_a_checkpoint_past_the_iterations_goes_on_from_its_seconds_and_a_note_says_so(tmp_path):

@@ -102,9 +102,10 @@ def test_nash_conv_equals_that_of_best_responses_on_the_tree(name, alternating):
         assert solver.nash_conv() == pytest.approx(expected, rel=1e-9, abs=1e-13 * unit)
 
 
+@pytest.mark.parametrize("step", [30, pytest.param(10, marks=pytest.mark.slow)])
 @every_variant
-def test_random_games_have_the_same_iterates_in_the_python_loop(name):
-    for seed in range(0, NUM_GAMES, 30):
+def test_random_games_have_the_same_iterates_in_the_python_loop(name, step):
+    for seed in range(0, NUM_GAMES, step):
         game = known_game(seed)[0]
         compiled, written_out = make_solver(name, game, reduce=False), in_python(name, game)
         for solver in (compiled, written_out):
@@ -114,9 +115,10 @@ def test_random_games_have_the_same_iterates_in_the_python_loop(name):
             assert compiled.self_play.state.cumulative_policy[own].tolist() == theirs.tolist()
 
 
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.slow)])
 @every_variant
-def test_random_three_player_and_general_sum_games_run_without_error(name):
-    for seed in range(10):
+def test_random_three_player_and_general_sum_games_run_without_error(name, count):
+    for seed in range(count):
         game = compile_game(games.random_efg(seed, num_players=3, zero_sum=seed % 2 == 0))
         for alternating in (True, False):
             solver = make_solver(name, game, alternating=alternating)

@@ -49,16 +49,17 @@ def monitored(game, local):
     return [RegretMonitor.on_treeplex(cfr, cfr.treeplex) for cfr in cfrs]
 
 
+@pytest.mark.parametrize("num_iterations", [20, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("alternating", [True, False])
 @pytest.mark.parametrize("local", LOCAL_MINIMIZERS.values(), ids=LOCAL_MINIMIZERS)
 @pytest.mark.parametrize(
     "game", [KUHN, compile_game(pyspiel.load_game("kuhn_poker(players=3)")), compile_game(games.random_efg(7))], ids=repr
 )
-def test_regret_is_at_most_the_sum_of_positive_local_regrets(game, local, alternating):
+def test_regret_is_at_most_the_sum_of_positive_local_regrets(game, local, alternating, num_iterations):
     # Theorem L8.2, at every iteration.
     monitors = monitored(game, local)
     session = SelfPlay(game, monitors, alternating=alternating)
-    for _ in range(20):
+    for _ in range(num_iterations):
         session.run(1)
         for monitor in monitors:
             local_regrets = [minimizer.regret for minimizer in monitor.minimizer.local_minimizers]
@@ -210,12 +211,13 @@ def test_a_minimizer_without_a_bound():
         _ = cfr.regret_bound
 
 
+@pytest.mark.parametrize("first", [20, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["kuhn_poker(players=3)", "sheriff(max_bribe=2,max_items=3,num_rounds=1)"])
-def test_play_approaches_coarse_correlated_equilibria(name):
+def test_play_approaches_coarse_correlated_equilibria(name, first):
     game = compile_game(pyspiel.load_game(name))
     session = SelfPlay(game, [CFR(treeplex, RegretMatching()) for treeplex in game.treeplexes], alternating=False)
     gaps = []
-    for num_iterations in (20, 2000):
+    for num_iterations in (first, 100 * first):
         session.run(num_iterations - session.iteration)
         gaps.append(session.cce_gap())
     # The theory promises a rate of t ** -1/2: a tenth after a hundred times the iterations.

@@ -119,9 +119,10 @@ def small_treeplexes(count):
             return
 
 
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["entropy", "distance"])
-def test_dilated_steps_are_the_optimum_that_a_general_solver_finds(kind):
-    for treeplex, rng in small_treeplexes(30):
+def test_dilated_steps_are_the_optimum_that_a_general_solver_finds(kind, count):
+    for treeplex, rng in small_treeplexes(count):
         weights = rng.uniform(0.5, 3, size=treeplex.num_decision_points)
         utility = rng.normal(scale=rng.choice([0.3, 1, 3]), size=treeplex.num_sequences)
         if kind == "entropy":
