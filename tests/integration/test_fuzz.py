@@ -20,6 +20,7 @@ from spiel_cfrplus import (
     compile_game,
     evaluate,
     make_solver,
+    solve_exactly,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -89,6 +90,17 @@ def test_random_games_are_solved_to_their_value(name, alternating):
         solver.run(1000)
         assert np.isfinite(solver.self_play.memory.regrets).all()
         assert_solved(solver, unit, value, BOUNDS[name][not alternating])
+
+
+@pytest.mark.parametrize("step", [50, pytest.param(1, marks=pytest.mark.slow)])
+def test_random_games_have_exact_equilibria(step):
+    """NashConv by best responses on the tree; 1e-9 is the tolerance of the linear program in `reference`."""
+    for seed in range(0, NUM_GAMES, step):
+        game, root, unit, value = known_game(seed)
+        solution = solve_exactly(game)
+        assert reference.nash_conv(root, reference.policy_of(solution.profile)) <= 1e-12 * unit
+        assert solution.nash_conv <= 1e-12 * unit
+        assert abs(solution.value - value) <= 1e-9 * unit
 
 
 @pytest.mark.parametrize("name", ["cfr+", "pcfr+"])

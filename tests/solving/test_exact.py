@@ -99,14 +99,24 @@ def test_many_random_games(seed):
     check_random_game(seed)
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kuhn_poker",
+        pytest.param("leduc_poker", marks=pytest.mark.slow),
+        pytest.param("liars_dice(dice_sides=4)", marks=pytest.mark.slow),
+    ],
+)
 def test_openspiel_computes_the_same_value(name):
-    """OpenSpiel's linear program requires cvxopt, which it does not install."""
-    pytest.importorskip("cvxopt")
+    """OpenSpiel's interior-point solver has tolerances of 1e-7."""
+    for module in ("cvxpy", "ecos"):
+        pytest.importorskip(module, reason=f"OpenSpiel's linear program requires {module}, which OpenSpiel does not install")
     from open_spiel.python.algorithms import sequence_form_lp
 
     game = pyspiel.load_game(name)
-    assert solve_exactly(game).value == pytest.approx(sequence_form_lp.solve_zero_sum_game(game)[0], abs=1e-6)
+    value, opponent_value, *_ = sequence_form_lp.solve_zero_sum_game(game)
+    assert solve_exactly(game).value == pytest.approx(value, abs=1e-6)
+    assert value == pytest.approx(-opponent_value, abs=1e-6)
 
 
 @pytest.mark.parametrize(
