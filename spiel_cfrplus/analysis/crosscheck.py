@@ -5,6 +5,8 @@ iteration. In float64 they agree to many digits at first. Two effects make corre
 that should be zero is computed as plus or minus 1e-17 and regret matching turns it into a pure action; and, on some games,
 chaos: CFR+ on Leduc poker amplifies small differences, which become visible after some hundred iterations.
 
+Where the linear program of `solving.exact` is small, the value of the average policy is also compared with the exact value.
+
 >>> import pyspiel
 >>> check = crosscheck(pyspiel.load_game("kuhn_poker"), "cfr+", num_iterations=20)
 >>> [row.iteration for row in check], all(row.difference < 1e-12 for row in check)
@@ -26,7 +28,12 @@ from spiel_cfrplus.analysis.convergence import convergence
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.policies.evaluation import nash_conv
 from spiel_cfrplus.policies.reading import read_policy
+from spiel_cfrplus.solving.exact import program_size, solve_exactly
 from spiel_cfrplus.solving.solvers import make_solver
+from spiel_cfrplus.solving.symmetry import reduce_game
+
+# Linear programs with at most this many nonzeros take tenths of a second.
+_CHEAP_NONZEROS = 20_000
 
 
 class _OpenSpielSolver(Protocol):
@@ -72,16 +79,19 @@ class Comparison:
       current_policy: largest difference between action probabilities of the current policies.
       average_policy: the same for the average policies.
       nash_conv: difference between the NashConvs of the average policies, in game units.
+      value_error: distance of the value of the package's average policy from the exact value, in game units; None if the game
+        is not a two-player constant-sum game, or its linear program is large. It is not one of the differences.
     """
 
     iteration: int
     current_policy: float
     average_policy: float
     nash_conv: float
+    value_error: float | None
 
     @property
     def difference(self) -> float:
-        """The largest of the three."""
+        """The largest of the three differences."""
         return max(self.current_policy, self.average_policy, self.nash_conv)
 
 
@@ -115,6 +125,7 @@ def crosscheck(
     game = compile_game(game)
     ours = make_solver(algorithm, game, alternating=alternating, averaging="openspiel")
     theirs = make_theirs(game.tree.game)
+    exact_value = _cheap_exact_value(game)
     comparisons = []
     done = 0
     for row in convergence(ours, num_iterations):
@@ -129,9 +140,17 @@ def crosscheck(
                 current_policy=_distance(ours.current_profile().probabilities, their_current.probabilities),
                 average_policy=_distance(ours.average_profile().probabilities, their_average.probabilities),
                 nash_conv=abs(row.nash_conv - nash_conv(game, their_average)),
+                value_error=None if exact_value is None else abs(row.value - exact_value),
             )
         )
     return comparisons
+
+
+def _cheap_exact_value(game: SequenceFormGame) -> float | None:
+    """The exact value, if its computation takes little time."""
+    if not game.is_two_player_constant_sum or program_size(reduce_game(game)).nonzeros > _CHEAP_NONZEROS:
+        return None
+    return solve_exactly(game).value
 
 
 def _distance(first: np.ndarray, second: np.ndarray) -> float:

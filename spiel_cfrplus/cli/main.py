@@ -44,7 +44,7 @@ from spiel_cfrplus.solving import checkpoint
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm
 from spiel_cfrplus.solving.best_response_play import check_players
 from spiel_cfrplus.solving.curve import Curve, Row
-from spiel_cfrplus.solving.exact import solve_exactly
+from spiel_cfrplus.solving.exact import ExactSolution, solve_exactly
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import Solver, make_solver
 
@@ -112,12 +112,15 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     _check_players(compiled, options)
-    time_limit = None if options.time_limit is None else limits.seconds_left
     if options.crosscheck:
         return _crosscheck(compiled, options)
     if not options.runs:
-        return _solve_exactly(compiled, options, print_json, time_limit)
-    return _solve_all(compiled, options, functools.partial(report.print_row, options, print_json), time_limit)
+        solution = _exact_solution(compiled, options, limits)
+        report.print_exact_solution(solution, print_json)
+        return _save_and_verify("exact policy", solution.profile, options)
+    exact_value = _exact_value(compiled, options, limits) if options.exact else None
+    time_limit = None if options.time_limit is None else limits.seconds_left
+    return _solve_all(compiled, options, functools.partial(report.print_row, options, print_json, exact_value), time_limit)
 
 
 # Checks before any algorithm runs.
@@ -307,18 +310,22 @@ def _save_and_verify(words: str, profile: StrategyProfile, options: Options) -> 
     return 0 if agrees else program.EXIT_DISAGREEMENT
 
 
-def _solve_exactly(
-    game: SequenceFormGame, options: Options, print_json: json_lines.PrintRow | None, time_limit: float | None
-) -> int:
-    """Solves the linear program, prints its row, and returns the exit code."""
+def _exact_solution(game: SequenceFormGame, options: Options, limits: WalkLimits) -> ExactSolution:
+    """The solution of the linear program, within the time that is left."""
     try:
-        solution = solve_exactly(game, time_limit=time_limit)
+        return solve_exactly(game, time_limit=None if options.time_limit is None else limits.seconds_left)
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     except (RuntimeError, ValueError) as error:
-        raise UsageError(f"--algorithm={cli_options.LINEAR_PROGRAM}: {first_line(error)}") from error
-    report.print_exact_solution(solution, print_json)
-    return _save_and_verify("exact policy", solution.profile, options)
+        flag = "exact" if options.exact else f"algorithm={cli_options.LINEAR_PROGRAM}"
+        raise UsageError(f"--{flag}: {first_line(error)}") from error
+
+
+def _exact_value(game: SequenceFormGame, options: Options, limits: WalkLimits) -> float:
+    """The exact value, which is printed before the rows."""
+    solution = _exact_solution(game, options, limits)
+    report.print_exact_value(solution)
+    return solution.value
 
 
 def _run_and_print(

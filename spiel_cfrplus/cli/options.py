@@ -52,6 +52,7 @@ flags.DEFINE_boolean("exact_ties", True, "Set regrets that differ from zero by r
 flags.DEFINE_integer("threads", 1, "Number of threads that iterate on a large game.", lower_bound=1)
 flags.DEFINE_boolean("last_iterate", False, "Evaluate the current policy instead of the average policy.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
+flags.DEFINE_boolean("exact", False, "Solve the linear program first; rows have the distance of the value from the exact one.")
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
 flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
@@ -80,6 +81,7 @@ _NOT_WITH_CROSSCHECK = (
     "check_theory",
     "checkpoint",
     "checkpoint_every",
+    "exact",
     "exact_ties",
     "json",
     "last_iterate",
@@ -160,6 +162,7 @@ class Options:
     threads: int
     last_iterate: bool
     cce: bool
+    exact: bool
     target_nash_conv: float | None
     time_limit: float | None
     max_histories: int | None
@@ -203,6 +206,7 @@ def read_options() -> Options:
         threads=FLAGS.threads,
         last_iterate=FLAGS.last_iterate,
         cce=FLAGS.cce,
+        exact=FLAGS.exact,
         target_nash_conv=FLAGS.target_nash_conv,
         time_limit=FLAGS.time_limit,
         max_histories=FLAGS.max_histories,

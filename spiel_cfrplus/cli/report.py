@@ -63,19 +63,24 @@ def print_header(options: Options) -> None:
     if options.json:
         return
     titles = f"{'iteration':>10} {'seconds':>9} {'NashConv':>13} {'exploitability':>14} {'value of player 0':>18}"
-    print(f"{titles} {'CCE gap':>13}" if options.cce else titles)
+    titles = f"{titles} {'CCE gap':>13}" if options.cce else titles
+    print(f"{titles} {'value error':>13}" if options.exact else titles)
 
 
-def print_row(options: Options, print_json: PrintRow | None, name: str, row: Row) -> None:
-    """Prints a row of the run `name`, by `print_json` if it is not None."""
+def print_row(options: Options, print_json: PrintRow | None, exact_value: float | None, name: str, row: Row) -> None:
+    """Prints a row of the run `name`, by `print_json` if it is not None, and its distance from `exact_value` if there is one."""
+    value_error = None if exact_value is None else abs(row.value - exact_value)
     if print_json is not None:
-        print_json({"algorithm": name, **dataclasses.asdict(row)})
+        error = {} if value_error is None else {"value_error": value_error}
+        print_json({"algorithm": name, **dataclasses.asdict(row), **error})
         return
     exploitable = "-" if row.exploitability is None else f"{row.exploitability:.6e}"
     numbers = f"{row.iteration:>10} {row.seconds:>9.2f} {row.nash_conv:>13.6e} {exploitable:>14} {row.value:>18.9f}"
     if options.cce:
         gap = "-" if row.cce_gap is None else f"{row.cce_gap:.6e}"
         numbers = f"{numbers} {gap:>13}"
+    if value_error is not None:
+        numbers = f"{numbers} {value_error:>13.6e}"
     write_line(numbers)
     sys.stdout.flush()
 
@@ -91,6 +96,12 @@ def print_verdicts(checks: TheoryChecks) -> None:
     for finding in checks.report():
         write_line(f"{finding.statement.name:>25}: {finding.verdict}")
     sys.stdout.flush()
+
+
+def print_exact_value(solution: ExactSolution) -> None:
+    """Prints the value from which the rows show the distance."""
+    fraction = "" if solution.fraction is None else f" = {solution.fraction}"
+    print(f"exact value: {solution.value!r}{fraction} (linear program: {solution.size}, {solution.seconds:.2f} seconds)")
 
 
 def print_exact_solution(solution: ExactSolution, print_json: PrintRow | None) -> None:
@@ -143,13 +154,15 @@ def _openspiel_nash_conv(game: pyspiel.Game, table: openspiel_policy.TabularPoli
 def print_crosscheck_header() -> None:
     """Prints the column titles of the comparisons."""
     print("largest differences from OpenSpiel's solver, both with OpenSpiel's averaging:")
-    print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15}")
+    print(f"{'iteration':>10} {'current policy':>15} {'average policy':>15} {'NashConv':>15} {'value error':>15}")
 
 
 def print_crosscheck(comparisons: Sequence[Comparison], options: Options) -> bool:
     """Prints the comparisons with OpenSpiel's solver; returns whether all agree."""
     for row in comparisons:
-        print(f"{row.iteration:>10} {row.current_policy:>15.1e} {row.average_policy:>15.1e} {row.nash_conv:>15.1e}")
+        numbers = (row.current_policy, row.average_policy, row.nash_conv)
+        value_error = "-" if row.value_error is None else f"{row.value_error:.1e}"
+        print(f"{row.iteration:>10}", *(f"{number:>15.1e}" for number in numbers), f"{value_error:>15}")
     apart = [row.iteration for row in comparisons if not row.difference <= options.tolerance]
     if not apart:
         print(f"agreement within {options.tolerance:g} after {options.num_iterations} iterations")

@@ -5,6 +5,7 @@ import importlib
 import games
 import pyspiel
 import pytest
+from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cfrplus import CFRSolver
 from spiel_cfrplus.analysis import crosscheck as crosscheck_module
@@ -52,6 +53,24 @@ def test_agrees_with_openspiel_when_updates_are_simultaneous(game, algorithm):
 
 def test_works_on_games_that_only_exist_as_objects():
     assert max(row.difference for row in crosscheck(games.biased_rock_paper_scissors(), "cfr+", num_iterations=50)) < 1e-9
+
+
+def test_the_distance_from_the_exact_value_where_it_is_cheap(monkeypatch):
+    """The value of Kuhn poker is -1/18 (Kuhn 1950). OpenSpiel's average policy has the value of ours, by parity."""
+    game = pyspiel.load_game("kuhn_poker")
+    theirs = pyspiel.CFRPlusSolver(game)
+    for _ in range(10):
+        theirs.evaluate_and_update_policy()
+    policy = theirs.average_policy()
+    value = expected_game_score.policy_value(game.new_initial_state(), [policy, policy])[0]
+    *_, last = crosscheck(game, "cfr+", num_iterations=10)
+    assert last.value_error == pytest.approx(abs(value + 1 / 18), abs=1e-12) != 0
+    monkeypatch.setattr(crosscheck_module, "_CHEAP_NONZEROS", 80)  # its program has 81
+    assert crosscheck(game, "cfr+", num_iterations=1)[0].value_error is None
+
+
+def test_three_players_have_no_exact_value():
+    assert crosscheck(pyspiel.load_game("kuhn_poker(players=3)"), "cfr", num_iterations=1)[0].value_error is None
 
 
 def test_a_solver_that_differs_is_noticed(monkeypatch):

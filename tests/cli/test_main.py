@@ -119,7 +119,7 @@ def test_crosscheck_agrees(flags):
     result = run("--crosscheck", *flags)
     assert result.returncode == 0, result.stderr
     assert "agreement within 1e-08" in result.stdout
-    assert all(max(row[1:]) < 1e-8 for row in rows(result))
+    assert all(max(row[1:4]) < 1e-8 for row in rows(result))
 
 
 def test_crosscheck_disagreement_is_an_exit_code():
@@ -1058,4 +1058,36 @@ def test_the_linear_program_as_text():
 def test_the_linear_program_refuses_other_flags_and_games(flags, code, message):
     result = run("--algorithm=lp", *flags)
     assert result.returncode == code
+    assert message in result.stderr
+
+
+# The distance from the exact value.
+
+
+def test_rows_show_the_distance_from_the_exact_value():
+    """The value of Kuhn poker is -1/18 (Kuhn 1950)."""
+    result = run("--exact", "--json", "--iterations=10", "--noverify")
+    assert result.returncode == 0, result.stderr
+    printed = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["iteration"] for row in printed] == [1, 2, 5, 10]
+    assert [row["value_error"] for row in printed] == pytest.approx([abs(row["value"] + 1 / 18) for row in printed], abs=1e-15)
+    assert "exact value: -0.05555555555555555 = -1/18 (linear program: 20 rows" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--crosscheck"], "error: --exact has no effect with --crosscheck\n"),
+        (["--algorithm=lp"], "error: --exact has no effect with --algorithm=lp, which does not iterate\n"),
+        (
+            ["--players=3"],
+            "error: --exact: solve_exactly is for two-player constant-sum games only, not for kuhn_poker(players=3)",
+        ),
+        (["--game=first_sealed_auction(max_value=2)"], "error: --exact: solve_exactly is for two-player constant-sum"),
+    ],
+)
+def test_the_exact_value_is_refused_by_name(flags, message):
+    result = run("--exact", *flags)
+    assert (result.returncode, result.stdout.count("iteration")) == (2, 0)
     assert message in result.stderr
