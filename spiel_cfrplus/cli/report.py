@@ -68,7 +68,7 @@ def print_header(options: Options) -> None:
 
 
 def print_row(options: Options, print_json: PrintRow | None, exact_value: float | None, name: str, row: Row) -> None:
-    """Prints a row of the run `name`, by `print_json` if it is not None, and its distance from `exact_value` if there is one."""
+    """Prints a row of the run `name`, by `print_json` if it is not None, and the distance from `exact_value` if given."""
     value_error = None if exact_value is None else abs(row.value - exact_value)
     if print_json is not None:
         error = {} if value_error is None else {"value_error": value_error}
