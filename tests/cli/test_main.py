@@ -692,7 +692,10 @@ def test_ctrl_c_draws_what_there_is(tmp_path):
 def test_a_picture_needs_matplotlib_and_a_file(tmp_path):
     (tmp_path / "matplotlib.py").write_text("raise ImportError('not here')")
     (tmp_path / "folder.png").mkdir()
-    without = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})"
+    without = (
+        f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
+        "for name in [name for name in sys.modules if name.split('.')[0] == 'matplotlib']: del sys.modules[name]"
+    )
     for name, before, words in (
         ("picture.png", without, "pip install matplotlib"),
         ("folder.png", "", "folder.png is a directory"),

@@ -1,21 +1,24 @@
 """The command line in processes of their own.
 
-`run` forks them from a server that has imported the package, because the imports take longer than most commands.
+`run` forks them from a server that has imported the package and loaded its kernels, which takes longer than most commands.
 """
 
-import multiprocessing
+import functools
+import multiprocessing.forkserver
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 from repository import ROOT, SCRIPTS
 
 _SCRIPT = str(SCRIPTS / "run.py")
+_HELPERS = str(pathlib.Path(__file__).parent)
 _SERVER = multiprocessing.get_context("forkserver")
-_SERVER.set_forkserver_preload(["spiel_cfrplus.cli.main"])
+_SERVER.set_forkserver_preload(["ready_command"])
 _TIMEOUT = 300  # seconds
 
 
@@ -44,6 +47,7 @@ def run(*flags, folder=ROOT, before=""):
       folder: the current folder.
       before: Python code that is executed before the command, in the same process.
     """
+    _start_server()
     with tempfile.TemporaryDirectory() as streams:
         process = _SERVER.Process(target=_main, args=(flags, str(folder), dict(os.environ), before, streams))
         process.start()
@@ -55,16 +59,23 @@ def run(*flags, folder=ROOT, before=""):
     return subprocess.CompletedProcess(command(*flags), process.exitcode, output, errors)
 
 
+@functools.cache
+def _start_server():
+    """Starts the server, which has its own search path and passes over modules that it does not find."""
+    with unittest.mock.patch.dict(os.environ, PYTHONPATH=_HELPERS):
+        multiprocessing.forkserver.ensure_running()
+
+
 def _main(flags, folder, environment, before, streams):
     """Runs in the forked process."""
+    assert "ready_command" in sys.modules
     for descriptor in (1, 2):
         os.dup2(os.open(os.path.join(streams, str(descriptor)), os.O_WRONLY | os.O_CREAT), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    helpers = str(pathlib.Path(__file__).parent)
-    sys.path[:] = [str(SCRIPTS), *(entry for entry in sys.path if entry not in ("", helpers))]
+    sys.path[:] = [str(SCRIPTS), *(entry for entry in sys.path if entry not in ("", _HELPERS))]
     sys.argv[:] = [_SCRIPT, *flags]
     exec(before, {})
     from spiel_cfrplus.cli import entry_point
