@@ -16,6 +16,7 @@ import secrets
 import socket
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any, BinaryIO
 
@@ -25,6 +26,8 @@ except ImportError:  # Windows, where an open file cannot be removed, so no lock
     fcntl = None  # type: ignore[assignment]
 
 _ABANDONED_AFTER_SECONDS = 3600.0
+# How often each process, this one or a parent from which it was forked, has reserved each file.
+_RESERVED = Counter[tuple[int, pathlib.Path]]()
 
 
 def checked_path(path: Any, name: str = "path") -> str:
@@ -121,7 +124,11 @@ def _target(path: str | os.PathLike[str]) -> pathlib.Path:
 
 def _prefix(path: pathlib.Path) -> str:
     """The prefix of the temporary files of a target; its length is fixed, so long names of targets cause no error."""
-    return f".unfinished-{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}-"
+    return f".unfinished-{_digest(path)}-"
+
+
+def _digest(path: pathlib.Path) -> str:
+    return hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]
 
 
 def _this_machine() -> str:
@@ -168,6 +175,49 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[None]
     with open(path, "ab") as file:
         lock(file, wait=wait)
         yield
+
+
+@contextlib.contextmanager
+def reserved(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Reserves a file that is replaced as a whole, for this process, until the context or the process ends.
+
+    The lock is that of an empty file next to it, because a lock of the file itself would be lost when the file is replaced. The
+    empty file is removed at the end; that of a killed process is not locked, and is removed by the next one. A process may
+    reserve a file several times. Without locks, see `locked`, several processes may enter.
+
+    Raises:
+      BlockingIOError: another process has reserved the file.
+      OSError: the file cannot be written.
+      TypeError: not a path.
+    """
+    target = _target(path)
+    key = (os.getpid(), target)
+    with contextlib.nullcontext() if _RESERVED[key] else _locked_until_removed(target, path):
+        _RESERVED[key] += 1
+        try:
+            yield
+        finally:
+            _RESERVED[key] -= 1
+
+
+@contextlib.contextmanager
+def _locked_until_removed(target: pathlib.Path, path: str | os.PathLike[str]) -> Iterator[None]:
+    name = target.with_name(f".in-use-{_digest(target)}")
+    while True:
+        with open(name, "ab") as file:
+            try:
+                lock(file, wait=False)
+            except BlockingIOError as error:
+                error.filename = os.fspath(path)
+                raise
+            if os.fstat(file.fileno()).st_nlink == 0:  # its previous owner removed it before it was locked
+                continue
+            try:
+                yield
+            finally:
+                if fcntl is not None:
+                    name.unlink(missing_ok=True)
+        return
 
 
 def lock(file: IO[bytes], *, wait: bool) -> None:

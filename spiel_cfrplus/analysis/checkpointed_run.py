@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 import pyspiel
 
-from spiel_cfrplus._utils.files import check_writable
+from spiel_cfrplus._utils.files import check_writable, reserved
 from spiel_cfrplus._utils.validation import checked_number
 from spiel_cfrplus.analysis.convergence import convergence, measure, report_iterations, warm_up
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
@@ -110,6 +110,9 @@ class CheckpointedRun:
         If a row was due when the run was stopped, it comes first. Without remaining iterations it is the last row, if missing.
 
         Args, errors: see `convergence.convergence` and `Solver.save`.
+
+        Raises:
+          BlockingIOError: another process iterates and saves to `path`.
         """
         done = self.solver.iteration
         due = report_iterations(done - 1, done + num_iterations, report_every, rows_per_decade)
@@ -142,19 +145,20 @@ class CheckpointedRun:
 
     def _saved_rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         self._started = time.perf_counter()
-        try:
-            for row in rows:
-                if self._rows and self._rows[-1].iteration == row.iteration:
-                    continue
-                self._rows.append(row)
-                self._save_if_due(min(self._every, _SAVE_INTERVAL_PER_SAVE_SECOND * self._save_seconds))
-                yield row
-            self.save()
-        except KeyboardInterrupt:
-            self.save()
-            raise
-        finally:
-            self._seconds, self._started = self.curve.seconds, math.inf
+        with reserved(self.path):
+            try:
+                for row in rows:
+                    if self._rows and self._rows[-1].iteration == row.iteration:
+                        continue
+                    self._rows.append(row)
+                    self._save_if_due(min(self._every, _SAVE_INTERVAL_PER_SAVE_SECOND * self._save_seconds))
+                    yield row
+                self.save()
+            except KeyboardInterrupt:
+                self.save()
+                raise
+            finally:
+                self._seconds, self._started = self.curve.seconds, math.inf
 
     def save(self) -> None:
         """Saves the run, if it has changed since the last save.

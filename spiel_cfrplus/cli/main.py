@@ -25,7 +25,7 @@ from typing import NamedTuple
 from absl import app, flags
 from absl import logging as absl_logging
 
-from spiel_cfrplus._utils.files import check_writable
+from spiel_cfrplus._utils.files import check_writable, reserved
 from spiel_cfrplus.analysis import convergence, crosscheck, plotting, row_files
 from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.theory import TheoryChecks, TheoryViolationError
@@ -97,12 +97,13 @@ def _job(arguments: list[str]) -> int:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker, subcommands are {names}")
     options = cli_options.read_options()
     with json_lines.printer(wanted=options.json) as print_json:
-        return _solve_game(options, print_json)
+        _check_files(options)
+        with _reserved_files(options):
+            return _solve_game(options, print_json)
 
 
 def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int:
     """Does the work of the flags, prints rows by `print_json` if it is not None, and returns the exit code."""
-    _check_files(options)
     game = load_game(options.game, options.players, options.modules)
     for run in options.runs:
         _check_checkpoint(run, options)
@@ -139,6 +140,19 @@ def _check_files(options: Options) -> None:
     for (name, path), (other, other_path) in itertools.combinations(paths.items(), 2):
         if os.path.realpath(path) == os.path.realpath(other_path):
             raise UsageError(f"--{name} and --{other} are both to be written to {path}")
+
+
+@contextlib.contextmanager
+def _reserved_files(options: Options) -> Iterator[None]:
+    """Reserves the files that are written as a whole, so that no other command loads or replaces them meanwhile."""
+    with contextlib.ExitStack() as stack:
+        for name in ("checkpoint", "save_policy", "plot"):
+            if path := getattr(options, name):
+                try:
+                    stack.enter_context(reserved(path))
+                except OSError as error:
+                    raise UsageError(f"--{name}={path}: {error}") from error
+        yield
 
 
 def _check_checkpoint(run: Run, options: Options) -> None:

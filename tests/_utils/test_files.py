@@ -29,8 +29,18 @@ with atomic_write(sys.argv[1]) as file:
 """
 
 
-def start_writer(path):
-    writer = subprocess.Popen([sys.executable, "-c", WRITE, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+RESERVE = """
+import sys
+from spiel_cfrplus._utils.files import reserved
+
+with reserved(sys.argv[1]):
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+def start_writer(path, script=WRITE):
+    writer = subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert writer.stdout.readline() == "written\n"
     return writer
 
@@ -52,6 +62,31 @@ def test_temporary_files_of_killed_writers_are_removed_by_the_next_writer_to_the
     assert len(left & set(os.listdir(tmp_path))) == 1  # that of the other target
     files.check_writable(tmp_path / "another")
     assert os.listdir(tmp_path) == ["target"]
+
+
+def test_a_file_is_reserved_for_one_process_until_that_ends(tmp_path):
+    target = tmp_path / "target"
+    process = start_writer(target, RESERVE)
+    (tmp_path / "link").symlink_to(target)
+    for path in (target, tmp_path / "link"):
+        with pytest.raises(BlockingIOError, match=mentions("another process is writing to it", str(path))):
+            next(files.reserved(path).gen)
+    with files.reserved(tmp_path / "another"):
+        pass
+    kill(process)
+    with files.reserved(target), files.reserved(target):
+        assert not target.exists()
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_a_process_reserves_a_file_until_its_outer_context_ends(tmp_path):
+    target = tmp_path / "target"
+    with files.reserved(target):
+        with files.reserved(target):
+            pass
+        (lock_file,) = tmp_path.iterdir()
+        with pytest.raises(BlockingIOError), files.locked(lock_file, wait=False):
+            pass
 
 
 def test_the_file_of_a_running_writer_is_not_removed(tmp_path):

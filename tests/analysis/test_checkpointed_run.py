@@ -1,10 +1,13 @@
 """Runs that are kept on disk."""
 
+import contextlib
 import dataclasses
 import itertools
 import math
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyspiel
@@ -66,6 +69,25 @@ def test_dense_rows_do_not_spend_the_time_on_saves(tmp_path, monkeypatch):
     list(CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "run.npz").convergence(1000, report_every=1))
     assert saved[-1] == 1000
     assert 10 < len(saved) < 300
+
+
+def test_a_run_that_another_process_continues_is_refused(tmp_path):
+    run = CheckpointedRun(CFRPlusSolver(KUHN), tmp_path / "kuhn.npz")
+    list(run.convergence(3))
+    script = """
+import pathlib, sys
+from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
+try:
+    next(CheckpointedRun.resume(sys.argv[1]).convergence(2))
+except BlockingIOError as error:
+    print(error)
+"""
+    with contextlib.closing(run.convergence(4)) as rows:
+        next(rows)
+        refused = subprocess.run([sys.executable, "-c", script, run.path], capture_output=True, text=True, check=True)
+    assert "another process is writing to it" in refused.stdout
+    assert run.solver.iteration == 5
+    assert os.listdir(tmp_path) == ["kuhn.npz"]
 
 
 def test_ctrl_c_saves_the_last_iteration(tmp_path):

@@ -20,6 +20,7 @@ from open_spiel.python.algorithms import cfr_br, exploitability
 from repository import ROOT, SCRIPTS
 
 from spiel_cfrplus import CFRPlusSolver, Solver, load_policy
+from spiel_cfrplus._utils.files import reserved
 from spiel_cfrplus.cli import main
 from spiel_cfrplus.solving.checkpoint import read_curve
 from spiel_cfrplus.solving.curve import Curve
@@ -217,6 +218,17 @@ def test_checkpoint_resumes_to_the_same_numbers(tmp_path):
     other = run(checkpoint, "--algorithm=cfr")
     assert other.returncode == 2
     assert "pass the same flags" in other.stderr
+
+
+@pytest.mark.parametrize(("flag", "name"), [("checkpoint", "a.npz"), ("save_policy", "a.csv"), ("plot", "a.png")])
+def test_a_file_that_another_process_writes_is_one_line_and_exit_code_2(flag, name, tmp_path):
+    with reserved(tmp_path / name):
+        result = run(f"--{flag}={tmp_path / name}", "--iterations=5")
+    assert result.returncode == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"error: --{flag}={tmp_path / name}: ")
+    assert "another process is writing to it" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_that_is_a_loop_of_links_or_a_pipe_is_one_line_and_exit_code_2(tmp_path):
