@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import pathlib
 import re
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyspiel
 from absl import flags
@@ -18,8 +16,9 @@ from absl import flags
 from spiel_cfrplus._utils.memory import available_bytes
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus.cli.errors import UsageError, first_line
-from spiel_cfrplus.game import size_estimate, trial, walk_cache
+from spiel_cfrplus.game import named_games, size_estimate, trial, walk_cache
 from spiel_cfrplus.game.checks import check_game
+from spiel_cfrplus.game.named_games import file_ending, game_parameters, load_parameters
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.turn_based import is_simultaneous, turn_based_form
 from spiel_cfrplus.game.walk_limits import WalkLimits
@@ -30,8 +29,6 @@ _MOST_NAMES = 5
 
 # The names of the game and of the games among its parameters.
 _NAMES_OF_GAMES = re.compile(r"(\w+)\s*\(")
-# Files that OpenSpiel reads as games, by ending: the game with the parameter `filename`.
-_FILE_GAMES = {".efg": "efg_game", ".nfg": "nfg_game"}
 
 
 def define(values: flags.FlagValues, *, default: str | None = None) -> None:
@@ -45,6 +42,11 @@ def define(values: flags.FlagValues, *, default: str | None = None) -> None:
     flags.DEFINE_integer(
         "players", None, "Number of players, if the game has this parameter.", 1, 2**31 - 1, flag_values=values
     )
+    define_import(values)
+
+
+def define_import(values: flags.FlagValues) -> None:
+    """Defines `--import`."""
     flags.DEFINE_list(
         "import", [], "Modules to import, which register Python games; of the current folder, too.", flag_values=values
     )
@@ -63,27 +65,26 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
     """
     import_modules(modules)
     name = name.strip()
-    suffix = pathlib.PurePath(name).suffix.lower()
-    if suffix in _FILE_GAMES:
+    ending = file_ending(name)
+    if ending is not None:
         _check_file(name)
     else:
         _register_python_games(name)
         _check_name(name.partition("(")[0].strip())
     try:
-        file_game: dict[str, Any] = {"name": _FILE_GAMES.get(suffix), "filename": name}
-        parameters = file_game if suffix in _FILE_GAMES else _parsed(name)
+        parameters = game_parameters(name)
         if players is not None and parameters.setdefault("players", players) != players:
             raise UsageError(f"--players={players} contradicts --game={name}")
-        if fault := trial.fault_of(lambda: turn_based_form(_load(parameters))):
+        if fault := trial.fault_of(lambda: turn_based_form(load_parameters(parameters))):
             raise UsageError(f"cannot load {name!r}: {fault}; choose other game parameters")
         with silent_stderr():
-            game = _load(parameters)
+            game = load_parameters(parameters)
     except UsageError:
         raise
     except Exception as error:  # a game may be a Python program, and readers of files raise errors of many types
         reason = first_line(error) or type(error).__name__
-        if suffix in _FILE_GAMES:
-            reason = f"OpenSpiel cannot read it as an {suffix} file ({reason})"
+        if ending is not None:
+            reason = f"OpenSpiel cannot read it as an {ending} file ({reason})"
         raise UsageError(f"cannot load {name!r}: {reason}") from error
     if is_simultaneous(game):
         print(f"{game} has simultaneous moves; solving its turn-based form.")
@@ -97,23 +98,11 @@ def import_modules(names: Sequence[str]) -> None:
       UsageError: a module cannot be imported.
     """
     if names:
-        find_modules_in_current_folder()
-    for name in names:
-        try:
-            importlib.import_module(name)
-        except Exception as error:  # a module may raise anything
-            reason = first_line(error) or type(error).__name__
-            if name.endswith(".py"):
-                reason = "this is the name of a file, not of a module"
-            elif not isinstance(error, ImportError):
-                reason = f"{type(error).__name__}: {reason}"
-            raise UsageError(f"--import={name}: {reason}") from error
-
-
-def find_modules_in_current_folder() -> None:
-    """Makes modules in the current folder importable, as in `python -c`, unless Python is to be safe from them."""
-    if not sys.flags.safe_path and "" not in sys.path:
-        sys.path.insert(0, "")
+        named_games.find_modules_in_current_folder()
+    try:
+        named_games.import_modules(names)
+    except ImportError as error:
+        raise UsageError(f"--import={error.name}: {error}") from error
 
 
 def _check_file(name: str) -> None:
@@ -122,11 +111,6 @@ def _check_file(name: str) -> None:
             pass
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot load {name!r}: {getattr(error, 'strerror', error)}") from error
-
-
-def _parsed(name: str) -> dict[str, Any]:
-    with silent_stderr():
-        return dict(pyspiel.game_parameters_from_string(name))
 
 
 def _register_python_games(name: str) -> None:
@@ -144,10 +128,6 @@ def _check_name(short_name: str) -> None:
     nearest = list(dict.fromkeys(near))[:_MOST_NAMES]
     hint = f"did you mean {', '.join(nearest)}?" if nearest else "no name is similar;"
     raise UsageError(f"unknown game {short_name!r}; {hint} pyspiel.registered_names() lists all")
-
-
-def _load(parameters: Mapping[str, Any]) -> pyspiel.Game:
-    return pyspiel.load_game(parameters["name"], {key: value for key, value in parameters.items() if key != "name"})
 
 
 def compile_with_notes(

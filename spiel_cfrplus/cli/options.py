@@ -12,8 +12,9 @@ from spiel_cfrplus._utils.validation import MOST_ITERATIONS, at_most_cores
 from spiel_cfrplus.analysis import crosscheck
 from spiel_cfrplus.cli import games, json_lines
 from spiel_cfrplus.cli.errors import UsageError, first_line
+from spiel_cfrplus.game.named_games import find_modules_in_current_folder
 from spiel_cfrplus.solving import averaging
-from spiel_cfrplus.solving.algorithms import ALGORITHMS, Algorithm, algorithm_of
+from spiel_cfrplus.solving.algorithms import ALGORITHMS, PARAMETERS, Algorithm, algorithm_of
 from spiel_cfrplus.solving.averaging import Averaging
 from spiel_cfrplus.solving.session import Feature
 
@@ -28,6 +29,7 @@ flags.DEFINE_list(
     f"<{'|'.join(ALGORITHMS)}|lp>: The algorithm, or module:name of an update rule. Several, with commas, run one after "
     "another; lp: an exact equilibrium by linear programming.",
 )
+flags.DEFINE_float("prediction_weight", None, "Weight from 0 to 1 of the prediction, of algorithms that have one.")
 flags.DEFINE_float("step_size", None, "Step size of algorithms that have one; adaptive by default.")
 flags.DEFINE_integer(
     "iterations", None, "Total number of iterations; 10000 by default, 50 with --crosscheck.", 1, MOST_ITERATIONS
@@ -87,6 +89,7 @@ _NOT_WITH_CROSSCHECK = (
     "last_iterate",
     "output",
     "plot",
+    "prediction_weight",
     "print_freq",
     "reduce",
     "rows_per_decade",
@@ -274,7 +277,7 @@ def _algorithm(name: str) -> Algorithm:
         return ALGORITHMS[name]
     if ":" not in name:
         raise UsageError(f"--algorithm={name}: should be one of <{'|'.join(ALGORITHMS)}>, or several with commas")
-    games.find_modules_in_current_folder()
+    find_modules_in_current_folder()
     try:
         return algorithm_of(name)
     except (TypeError, ValueError) as error:
@@ -340,8 +343,8 @@ def _check_option(algorithms: list[Algorithm], flag: str, option: str) -> None:
 
 def _run(algorithm: Algorithm, num_iterations: int) -> Run:
     try:
-        if FLAGS.step_size is not None:
-            algorithm = algorithm.with_parameters(step_size=FLAGS.step_size)
+        given = {name: FLAGS[name].value for name in PARAMETERS}
+        algorithm = algorithm.with_parameters(**{name: value for name, value in given.items() if value is not None})
         average = algorithm.averaging_with(FLAGS.averaging_power, FLAGS.averaging, FLAGS.averaging_delay)
         average.weights(np.array([num_iterations]))
     except (TypeError, ValueError) as error:

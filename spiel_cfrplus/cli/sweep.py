@@ -5,7 +5,6 @@ tables are written to runs.csv and curves.csv in the folder; see docs/sweeps.md.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import tomllib
 from collections.abc import Sequence
@@ -15,16 +14,17 @@ from absl import flags
 
 from spiel_cfrplus.cli import json_lines
 from spiel_cfrplus.cli.errors import UsageError, first_line
-from spiel_cfrplus.cli.games import find_modules_in_current_folder
+from spiel_cfrplus.cli.games import define_import
+from spiel_cfrplus.game.named_games import find_modules_in_current_folder
 from spiel_cfrplus.sweeps.engines import ENGINES
-from spiel_cfrplus.sweeps.plans import RunPlan, plan_sweep, read_plans
+from spiel_cfrplus.sweeps.plans import OPTIONS, RunPlan, plan_sweep, read_plans
 from spiel_cfrplus.sweeps.runs import FAILED
 from spiel_cfrplus.sweeps.sweep import run_sweep
 from spiel_cfrplus.sweeps.tables import Table
 
 USAGE = "sweep FILE.toml FOLDER [FLAGS], or sweep FOLDER --games=GAME,... --algorithms=NAME,... [FLAGS]"
 # The type of each option, as it is written in the class.
-_OPTIONS = {field.name: str(field.type) for field in dataclasses.fields(RunPlan)[2:]}
+_OPTIONS = {name: str(kind) for name, kind in OPTIONS.items()}
 
 
 def define(values: flags.FlagValues) -> None:
@@ -34,6 +34,7 @@ def define(values: flags.FlagValues) -> None:
     for name in _OPTIONS:
         text = f"Values of the option {name} of a run, separated by commas."
         flags.DEFINE_string(name, None, text, flag_values=values)
+    define_import(values)
     flags.DEFINE_enum("engine", "joblib", list(ENGINES), "How runs are distributed among processes.", flag_values=values)
     flags.DEFINE_string("address", None, "The cluster of Dask or Ray; a local one is started by default.", flag_values=values)
     flags.DEFINE_integer("jobs", None, "Number of processes of this machine; all cores by default.", flag_values=values)
@@ -63,14 +64,17 @@ def run(values: flags.FlagValues, arguments: Sequence[str]) -> int:
 def _plans(values: flags.FlagValues, arguments: Sequence[str]) -> tuple[RunPlan, ...]:
     flag_values: dict[str, Any] = {name: values[name].value for name in ("games", "algorithms", *_OPTIONS)}
     given = {name: value for name, value in flag_values.items() if value is not None}
+    modules = values["import"].value or []
     if len(arguments) == 2:
+        if modules:
+            raise UsageError(f"--import has no effect with {arguments[0]}; write modules = [...] in it")
         if given:
             raise UsageError(f"--{next(iter(given))} has no effect with {arguments[0]}")
         return read_plans(arguments[0])
     for name in ("games", "algorithms"):
         if name not in given:
             raise UsageError(f"--{name} is missing; usage: {USAGE}")
-    return plan_sweep(**{name: _parsed(name, text) for name, text in given.items()})
+    return plan_sweep(modules=modules, **{name: _parsed(name, text) for name, text in given.items()})
 
 
 def _parsed(name: str, text: str) -> list[Any]:

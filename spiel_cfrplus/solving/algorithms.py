@@ -285,7 +285,9 @@ def checked_rule(rule: Any, prediction_weight: float | None = None) -> CompiledR
     return rule if isinstance(rule, CompiledRule) else as_local_rule(rule, prediction_weight)
 
 
+# The parameters of rules that are options of solvers, flags and options of sweeps.
 _CHECKS: dict[str, Callable[[Any], float]] = {"prediction_weight": checked_weight, "step_size": checked_step_size}
+PARAMETERS = tuple(_CHECKS)
 
 
 # The table.

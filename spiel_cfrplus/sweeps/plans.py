@@ -18,6 +18,7 @@ import hashlib
 import itertools
 import json
 import os
+import pathlib
 import re
 import shlex
 import tomllib
@@ -26,6 +27,7 @@ from typing import Any
 
 from spiel_cfrplus._utils.files import checked_path
 from spiel_cfrplus._utils.validation import checked_number
+from spiel_cfrplus.game.named_games import file_ending
 from spiel_cfrplus.regret_minimizers.compiled_rules import source_digest
 from spiel_cfrplus.solving.algorithms import algorithm_of
 from spiel_cfrplus.solving.averaging import CONVENTIONS, Averaging
@@ -40,17 +42,19 @@ class RunPlan:
     """A run of a sweep.
 
     Attributes:
-      game: the game, as in `pyspiel.load_game`; simultaneous games are converted to turn-based.
+      game: the game, as in `pyspiel.load_game`, or the path of an `.efg` or `.nfg` file, which is made absolute; simultaneous
+        games are converted to turn-based.
       algorithm: a name in `ALGORITHMS`, or "module:name" of an update rule.
       iterations: the number of iterations.
-      alternating, averaging, averaging_power, averaging_delay, step_size, reduce, exact_ties, threads: options of the solver,
-        as the flags of these names.
+      alternating, averaging, averaging_power, averaging_delay, step_size, prediction_weight, reduce, exact_ties, threads:
+        options of the solver, as the flags of these names.
       last_iterate: whether the current policy is evaluated instead of the average policy.
       target_nash_conv: stop at the first row with at most this NashConv.
       time_limit: seconds until the run stops, without compilation and the walk through the game.
       max_histories: refuse games with more histories.
       print_freq: iterations between rows.
       rows_per_decade: rows evenly in log t; 8 if `print_freq` is not given.
+      modules: modules that register Python games, separated by commas; imported before the game is loaded.
     """
 
     game: str
@@ -61,6 +65,7 @@ class RunPlan:
     averaging_power: float | None = None
     averaging_delay: int = 0
     step_size: float | None = None
+    prediction_weight: float | None = None
     reduce: str = "auto"
     exact_ties: bool = True
     threads: int = 1
@@ -70,10 +75,13 @@ class RunPlan:
     max_histories: int | None = None
     print_freq: int | None = None
     rows_per_decade: int | None = None
+    modules: str = ""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        if file_ending(self.game):
+            object.__setattr__(self, "game", os.path.abspath(self.game))
         if self.print_freq is None and self.rows_per_decade is None:
             object.__setattr__(self, "rows_per_decade", 8)
 
@@ -91,21 +99,24 @@ class RunPlan:
     def id(self) -> str:
         """A name that identifies the run: part of it can be read, the last digits are a digest of all attributes.
 
-        For a user's rule the digest includes its code, so that a run with an edited rule is another run.
+        For a user's rule the digest includes its code, and for a game from a file the content of the file instead of its
+        folder, so that a run with an edited rule or file is another run. It does not include the code of games.
         """
         identity = self._given()
+        if file_ending(self.game):
+            identity["game"] = [os.path.basename(self.game), _digest_of_file(self.game)]
         rule = algorithm_of(self.algorithm).rule
         if rule is not None and not rule.is_built_in:
             identity["source"] = source_digest(rule)
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-        short_name = self.game.partition("(")[0]
+        short_name = pathlib.PurePath(self.game).stem if file_ending(self.game) else self.game.partition("(")[0]
         return "-".join([*(re.sub(r"[^\w+.]", "_", name) for name in (short_name, self.algorithm)), digest[:_LETTERS_OF_ID]])
 
     @property
     def command(self) -> str:
         """The command that does the same run."""
         flags = {**self._given(), "iterations": self.iterations, "rows_per_decade": self.rows_per_decade}
-        in_order = {name: flags[name] for name in vars(self) if flags.get(name) is not None}
+        in_order = {name: flags[name] for name in vars(self) if flags.get(name) not in (None, "")}
         return shlex.join(["spiel-cfrplus", *(_flag(name, value) for name, value in in_order.items())])
 
     def weights(self) -> Averaging:
@@ -117,17 +128,34 @@ class RunPlan:
         return algorithm_of(self.algorithm).averaging_with(self.averaging_power, self.averaging, self.averaging_delay)
 
 
+def _digest_of_file(path: str) -> str:
+    """The digest of a file; empty if it cannot be read, so that a run is done again when it can be."""
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
 def _flag(name: str, value: Any) -> str:
+    name = "import" if name == "modules" else name
     if isinstance(value, bool):
         return f"--{name}" if value else f"--no{name}"
     return f"--{name}={value}"
 
 
-def plan_sweep(games: Sequence[str], algorithms: Sequence[str], **options: Any) -> tuple[RunPlan, ...]:
+# The options of a run, and their types as they are written in the class.
+_NO_OPTIONS = ("game", "algorithm", "modules")
+OPTIONS = {field.name: field.type for field in dataclasses.fields(RunPlan) if field.name not in _NO_OPTIONS}
+
+
+def plan_sweep(
+    games: Sequence[str], algorithms: Sequence[str], *, modules: Sequence[str] = (), **options: Any
+) -> tuple[RunPlan, ...]:
     """The runs of all combinations of games, algorithms and options.
 
     Args:
       games, algorithms: see `RunPlan`.
+      modules: modules that register Python games.
       **options: attributes of `RunPlan`, each a value or a list of values.
 
     Returns:
@@ -138,7 +166,10 @@ def plan_sweep(games: Sequence[str], algorithms: Sequence[str], **options: Any) 
       ValueError: an unknown option or algorithm, or an empty list.
     """
     _check_names(options)
-    axes = {"game": games, "algorithm": algorithms, **options}
+    names = [modules] if isinstance(modules, str) else list(modules)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"modules must be names, got {modules!r}")
+    axes = {"game": games, "algorithm": algorithms, **options, "modules": ",".join(names)}
     values = {name: _as_list(name, value) for name, value in axes.items()}
     for algorithm in values["algorithm"]:
         algorithm_of(algorithm)
@@ -147,7 +178,9 @@ def plan_sweep(games: Sequence[str], algorithms: Sequence[str], **options: Any) 
 
 
 def read_plans(path: str | os.PathLike[str]) -> tuple[RunPlan, ...]:
-    """The runs of a TOML file with the keys `games`, `algorithms` and attributes of `RunPlan`; see `plan_sweep`.
+    """The runs of a TOML file with the keys `games`, `algorithms`, `modules` and options of `RunPlan`; see `plan_sweep`.
+
+    Names of `.efg` and `.nfg` files are relative to the folder of the file.
 
     Raises:
       OSError: the file cannot be read.
@@ -164,17 +197,22 @@ def read_plans(path: str | os.PathLike[str]) -> tuple[RunPlan, ...]:
         for name in ("games", "algorithms"):
             if name not in table:
                 raise ValueError(f"no {name}; write {name} = [...]")
+        table["games"] = [_relative_to(path, game) for game in _as_list("games", table["games"])]
         return plan_sweep(**table)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
+def _relative_to(plan: str, game: Any) -> Any:
+    """The name of a game in the file `plan`; a file relative to its folder."""
+    return os.path.join(os.path.dirname(plan), game) if isinstance(game, str) and file_ending(game) else game
+
+
 def _check_names(options: Mapping[str, Any]) -> None:
-    known = [field.name for field in dataclasses.fields(RunPlan)][2:]
     for name in options:
-        if name not in known:
-            near = difflib.get_close_matches(name, ["games", "algorithms", *known], n=1)
-            hint = f"did you mean {near[0]}?" if near else f"options are {', '.join(known)}"
+        if name not in OPTIONS:
+            near = difflib.get_close_matches(name, ["games", "algorithms", "modules", *OPTIONS], n=1)
+            hint = f"did you mean {near[0]}?" if near else f"options are {', '.join(OPTIONS)}"
             raise ValueError(f"unknown option {name}; {hint}")
 
 

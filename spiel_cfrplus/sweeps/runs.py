@@ -25,10 +25,11 @@ from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus.analysis.checkpointed_run import CheckpointedRun
 from spiel_cfrplus.analysis.row_files import RowFile
 from spiel_cfrplus.game.checks import why_string_is_not_enough
+from spiel_cfrplus.game.named_games import game_parameters, import_modules, load_parameters
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.turn_based import turn_based_form
 from spiel_cfrplus.solving import checkpoint
-from spiel_cfrplus.solving.algorithms import ALGORITHMS, algorithm_of
+from spiel_cfrplus.solving.algorithms import ALGORITHMS, PARAMETERS, algorithm_of
 from spiel_cfrplus.solving.curve import Curve, Row
 from spiel_cfrplus.solving.solvers import Solver, make_solver
 from spiel_cfrplus.sweeps.plans import REDUCE, RunPlan
@@ -70,7 +71,7 @@ class Task:
       walks: the folder with the cached walks of all runs.
       checkpoint_every: seconds between saves between rows.
       parent: the process that distributes the runs, if the worker is to end with it.
-      search_path: folders in which the worker finds modules of rules, besides its own.
+      search_path: folders in which the worker finds modules of rules and games, besides its own.
     """
 
     plan: RunPlan
@@ -96,6 +97,11 @@ class WalkTask:
     max_histories: int | None
 
 
+def modules_of(plan: RunPlan) -> list[str]:
+    """The modules that register the games of a run."""
+    return plan.modules.split(",") if plan.modules else []
+
+
 def load_game(name: str) -> pyspiel.Game:
     """Loads a game in its turn-based form.
 
@@ -105,7 +111,7 @@ def load_game(name: str) -> pyspiel.Game:
     importlib.import_module("open_spiel.python.games")  # registers OpenSpiel's Python games
     try:
         with silent_stderr():
-            return turn_based_form(pyspiel.load_game(name))
+            return turn_based_form(load_parameters(game_parameters(name)))
     except Exception as error:  # a game may be a Python program, which can raise anything
         raise ValueError(f"cannot load {name!r}: {_first_line(error)}") from error
 
@@ -159,6 +165,7 @@ def _finish(task: Task) -> Outcome:
 def _outcome(task: Task) -> Outcome:
     sizes: dict[str, Any] = {}
     try:
+        import_modules(modules_of(task.plan))
         game = _compiled(task.plan.game, task.walks, task.plan.max_histories)
         sizes = {
             "num_histories": game.tree.num_histories,
@@ -205,8 +212,8 @@ def _checkpointed_run(task: Task, game: SequenceFormGame) -> CheckpointedRun:
     """The run at the state of its checkpoint, or at its beginning."""
     plan, path = task.plan, f"{task.folder}/run.npz"
     algorithm, curve = algorithm_of(plan.algorithm), Curve(last_iterate=plan.last_iterate)
-    if plan.step_size is not None:
-        algorithm = algorithm.with_parameters(step_size=plan.step_size)
+    given = {name: getattr(plan, name) for name in PARAMETERS}
+    algorithm = algorithm.with_parameters(**{name: value for name, value in given.items() if value is not None})
     if os.path.exists(path):
         rule = None if algorithm.name in ALGORITHMS else algorithm
         solver = Solver.load(path, game, rule=rule, threads=plan.threads)

@@ -36,6 +36,7 @@ from spiel_cfrplus._utils.progress import progress_bar
 from spiel_cfrplus._utils.validation import checked_number
 from spiel_cfrplus.game import trial, walk_cache
 from spiel_cfrplus.game.checks import why_string_is_not_enough
+from spiel_cfrplus.game.named_games import import_modules
 from spiel_cfrplus.sweeps.engines import Distribute, check_engine, start_engine
 from spiel_cfrplus.sweeps.plans import RunPlan, read_plans
 from spiel_cfrplus.sweeps.runs import (
@@ -45,6 +46,7 @@ from spiel_cfrplus.sweeps.runs import (
     Task,
     WalkTask,
     load_game,
+    modules_of,
     perform,
     read_outcome,
     walk,
@@ -84,12 +86,13 @@ def run_sweep(
 
     Raises:
       BlockingIOError: another process runs a sweep in the folder.
-      ImportError: the library of the engine is not installed.
+      ImportError: the library of the engine is not installed, or a module of the plans cannot be imported.
       OSError: a file cannot be read or written.
       TypeError, ValueError: invalid arguments, or see `read_plans`.
     """
     if isinstance(plans, str | os.PathLike):
         plans = read_plans(plans)
+    _import_modules(plans)
     check_engine(engine, address, jobs)
     if not checked_number(checkpoint_every, "checkpoint_every") >= 0:
         raise ValueError(f"checkpoint_every must be a number of seconds of 0 or more, got {checkpoint_every}")
@@ -103,6 +106,14 @@ def run_sweep(
         finally:
             table = sweep.write_tables()
     return table
+
+
+def _import_modules(plans: Sequence[RunPlan]) -> None:
+    """Imports the modules of the plans, because games are loaded here to see whether they can be."""
+    try:
+        import_modules(dict.fromkeys(name for plan in plans for name in modules_of(plan)))
+    except ImportError as error:
+        raise ImportError(f"cannot import {error.name}: {error}", name=error.name) from error
 
 
 @contextlib.contextmanager

@@ -40,6 +40,11 @@ def test_a_file_and_flags_are_the_same_sweep(tmp_path, capsys):
         (["a", "--games=kuhn_poker"], "--algorithms is missing"),
         (["no_such_file.toml", "a"], "no_such_file.toml"),
         (["no_such_file.toml", "a", "--games=kuhn_poker"], "--games has no effect with no_such_file.toml"),
+        (
+            ["no_such_file.toml", "a", "--import=x"],
+            "--import has no effect with no_such_file.toml; write modules = [...] in it",
+        ),
+        (["a", "--games=kuhn_poker", "--algorithms=cfr", "--import=no_such_module"], "cannot import no_such_module: No module"),
         (["a", "--games=kuhn_poker", "--algorithms=cfr++"], "unknown algorithm 'cfr++'"),
         (["a", "--games=kuhn_poker", "--algorithms=cfr", "--iterations=x"], "--iterations=x: values are numbers"),
         (["a", "--games=kuhn_poker", "--algorithms=cfr", "--engine=serial", "--jobs=2"], "a number of jobs is for processes"),
@@ -63,7 +68,8 @@ def test_names_of_games_may_have_commas_in_parentheses():
 def test_all_options_of_a_run_are_flags():
     values = flags.FlagValues()
     sweep.define(values)
-    assert {"games", "algorithms", *list(vars(plan_sweep(["kuhn_poker"], ["cfr"])[0]))[2:]} < set(values)
+    attributes = list(vars(plan_sweep(["kuhn_poker"], ["cfr"])[0]))
+    assert {"games", "algorithms", "import", *attributes[2:]} - {"modules"} < set(values)
 
 
 def test_a_rule_of_the_current_folder_is_run_again_after_an_edit(tmp_path, monkeypatch, capsys):

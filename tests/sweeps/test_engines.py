@@ -4,8 +4,10 @@ import importlib.util
 import signal
 import sys
 
+import pyspiel
 import pytest
 
+from spiel_cfrplus import make_solver, write_efg
 from spiel_cfrplus.sweeps.engines import WorkerError, start_engine
 from spiel_cfrplus.sweeps.plans import plan_sweep
 from spiel_cfrplus.sweeps.sweep import run_sweep
@@ -31,6 +33,43 @@ def test_all_engines_make_the_same_table(name, tmp_path):
     table = run_sweep(plans, tmp_path / name, engine=name, jobs=2)
     assert without_measurements(table) == without_measurements(expected)
     assert {row["status"] for row in table} == {"done", "refused"}
+
+
+GAMES_OF_A_SWEEP = """
+import pyspiel
+from open_spiel.python.games import kuhn_poker
+
+class Game(kuhn_poker.KuhnPokerGame):
+    def __init__(self, params=None):
+        super().__init__(params)
+
+_TYPE = kuhn_poker._GAME_TYPE
+pyspiel.register_game(pyspiel.GameType(
+    "game_of_a_sweep", "Game of a sweep", _TYPE.dynamics, _TYPE.chance_mode, _TYPE.information, _TYPE.utility,
+    _TYPE.reward_model, 2, 2, True, True, True, True, {}), Game)
+"""
+
+
+@pytest.mark.parametrize("name", [engine(name) for name in LIBRARIES])
+def test_workers_load_games_of_modules_and_files(name, tmp_path, monkeypatch):
+    (tmp_path / "games_of_a_sweep.py").write_text(GAMES_OF_A_SWEEP)
+    kuhn, rps = pyspiel.load_game("kuhn_poker"), pyspiel.load_game("matrix_rps")
+    write_efg(kuhn, tmp_path / "kuhn.efg")
+    (tmp_path / "rps.nfg").write_text(pyspiel.game_to_nfg_string(rps))
+    (tmp_path / "sweep.toml").write_text(
+        'games = ["game_of_a_sweep", "kuhn.efg", "rps.nfg", "missing.efg"]\nalgorithms = "pcfr+"\niterations = 20\n'
+        'modules = ["games_of_a_sweep"]\nprediction_weight = [0.25, 1.0]\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    table = run_sweep(tmp_path / "sweep.toml", tmp_path / "results", engine=name, jobs=2)
+    assert [row["status"] for row in table] == [*["done"] * 6, *["refused"] * 2], table
+    for row, game in zip(table, [*[kuhn] * 4, *[pyspiel.convert_to_turn_based(rps)] * 2], strict=False):
+        solver = make_solver("pcfr+", game, prediction_weight=row["prediction_weight"])
+        solver.run(20)
+        assert row["nash_conv"] == pytest.approx(solver.nash_conv(), abs=1e-12)
+    assert table[0]["nash_conv"] != table[1]["nash_conv"]
+    assert "missing.efg" in table[-1]["message"]
+    assert run_sweep(tmp_path / "sweep.toml", tmp_path / "results", engine="serial") == table
 
 
 @pytest.mark.parametrize("name", [engine(name) for name in LIBRARIES])

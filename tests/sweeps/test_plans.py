@@ -1,11 +1,12 @@
 """Plans of sweeps."""
 
 import dataclasses
+import inspect
 
 import pytest
 
-from spiel_cfrplus import Averaging
-from spiel_cfrplus.sweeps.plans import RunPlan, plan_sweep, read_plans
+from spiel_cfrplus import Averaging, Solver
+from spiel_cfrplus.sweeps.plans import OPTIONS, RunPlan, plan_sweep, read_plans
 
 
 def test_all_combinations_are_planned_once_in_order():
@@ -45,6 +46,7 @@ def test_ids_depend_on_all_attributes_and_on_defaults_only_by_value():
         "averaging_power": 0.0,
         "averaging_delay": 1,
         "step_size": 1.0,
+        "prediction_weight": 0.5,
         "reduce": "off",
         "exact_ties": False,
         "threads": 2,
@@ -54,6 +56,7 @@ def test_ids_depend_on_all_attributes_and_on_defaults_only_by_value():
         "max_histories": 1,
         "print_freq": 1,
         "rows_per_decade": 9,
+        "modules": "games_of_a_sweep",
     }
     assert others.keys() == vars(plan).keys()
     ids = {dataclasses.replace(plan, **{name: value}).id for name, value in others.items()}
@@ -69,6 +72,34 @@ def test_commands_have_all_options():
         "spiel-cfrplus '--game=leduc_poker(players=3)' --algorithm=dcfr --iterations=9 --noalternating --averaging=openspiel "
         "--averaging_power=1.5 --averaging_delay=2 --noexact_ties --print_freq=3"
     )
+
+
+def test_every_option_of_solvers_is_an_option_of_sweeps_unless_a_checkpoint_or_a_table_cannot_have_it():
+    options = set(inspect.signature(Solver).parameters) - {"game", "rule", "record_regrets"}
+    assert options < set(OPTIONS)
+
+
+def test_files_are_relative_to_the_plan_and_part_of_the_id_by_content(tmp_path, monkeypatch):
+    for folder in ("here", "there"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rps.nfg").write_text("some content")
+        (tmp_path / folder / "plan.toml").write_text(
+            'games = ["rps.nfg", "kuhn_poker"]\nalgorithms = "cfr"\nmodules = ["a", "b"]'
+        )
+    monkeypatch.chdir(tmp_path)
+    here, kuhn = read_plans("here/plan.toml")
+    assert (here.game, kuhn.game, kuhn.modules) == (str(tmp_path / "here" / "rps.nfg"), "kuhn_poker", "a,b")
+    assert f"--game={here.game}" in here.command
+    assert "--import=a,b" in here.command
+    there, _ = read_plans(tmp_path / "there" / "plan.toml")
+    assert here.id == there.id
+    assert here.id.startswith("rps-cfr-")
+    (tmp_path / "there" / "rps.nfg").write_text("other content")
+    assert here.id != there.id
+    (tmp_path / "there" / "rps.nfg").unlink()
+    assert len({here.id, there.id}) == 2
+    monkeypatch.chdir(tmp_path / "here")
+    assert plan_sweep("rps.nfg", "cfr", modules=["a", "b"]) == (here,)
 
 
 def test_the_default_weights_are_those_of_the_algorithm():
@@ -88,6 +119,8 @@ def test_the_default_weights_are_those_of_the_algorithm():
         ({"averaging": "linear"}, ValueError, "averaging must be one of paper, openspiel, got 'linear'"),
         ({"reduce": "never"}, ValueError, "reduce must be one of auto, on, off, got 'never'"),
         ({"step_size": "1"}, TypeError, "step_size must be a number, got '1'"),
+        ({"modules": [1]}, TypeError, "modules must be names, got [1]"),
+        ({"module": ["a"]}, ValueError, "unknown option module; did you mean modules?"),
     ],
 )
 def test_invalid_options_are_refused(options, error, words):
