@@ -327,7 +327,8 @@ def _save_and_verify(words: str, profile: StrategyProfile, options: Options) -> 
 def _exact_solution(game: SequenceFormGame, options: Options, limits: WalkLimits) -> ExactSolution:
     """The solution of the linear program, within the time that is left."""
     try:
-        return solve_exactly(game, time_limit=None if options.time_limit is None else limits.seconds_left)
+        time_limit = None if options.time_limit is None else limits.seconds_left
+        return solve_exactly(game, tremble=options.tremble, time_limit=time_limit)
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     except (RuntimeError, ValueError) as error:

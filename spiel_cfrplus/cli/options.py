@@ -55,6 +55,7 @@ flags.DEFINE_integer("threads", 1, "Number of threads that iterate on a large ga
 flags.DEFINE_boolean("last_iterate", False, "Evaluate the current policy instead of the average policy.")
 flags.DEFINE_boolean("cce", False, "Print the distance of play from a coarse correlated equilibrium; with --simultaneous.")
 flags.DEFINE_boolean("exact", False, "Solve the linear program first; rows have the distance of the value from the exact one.")
+flags.DEFINE_float("tremble", 0.0, "With --algorithm=lp: the least probability of every action at every infostate.", 0)
 flags.DEFINE_boolean("alternating", None, "Players update in turn, player 0 first (the default).")
 flags.DEFINE_boolean("simultaneous", None, "All players update at once.")
 flags.DEFINE_float("target_nash_conv", None, "Stop at the first row with at most this NashConv.", lower_bound=0)
@@ -114,6 +115,7 @@ _WITH_LINEAR_PROGRAM = frozenset(
         "processes",
         "save_policy",
         "time_limit",
+        "tremble",
         "verify",
     )
 )
@@ -166,6 +168,7 @@ class Options:
     last_iterate: bool
     cce: bool
     exact: bool
+    tremble: float
     target_nash_conv: float | None
     time_limit: float | None
     max_histories: int | None
@@ -210,6 +213,7 @@ def read_options() -> Options:
         last_iterate=FLAGS.last_iterate,
         cce=FLAGS.cce,
         exact=FLAGS.exact,
+        tremble=FLAGS.tremble,
         target_nash_conv=FLAGS.target_nash_conv,
         time_limit=FLAGS.time_limit,
         max_histories=FLAGS.max_histories,
@@ -287,6 +291,8 @@ def _algorithm(name: str) -> Algorithm:
 def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
     if not algorithms:
         return
+    if FLAGS["tremble"].present:
+        raise UsageError(f"--tremble has no effect without --algorithm={LINEAR_PROGRAM}")
     _check_features(algorithms)
     if FLAGS.save_policy is not None and len(algorithms) > 1:
         names = ", ".join(algorithm.name for algorithm in algorithms)

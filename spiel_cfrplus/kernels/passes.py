@@ -99,20 +99,23 @@ def counterfactual_values(treeplexes, player, policy, utility):
 
 
 @jit
-def best_response(treeplexes, player, utility, policy):
+def best_response(treeplexes, player, utility, policy, least_policy=None):
     """Bottom-up: the player's best pure policy against the gradient in `utility`; ties are broken by the first action.
 
+    With `least_policy`, float64 (S,), it is the best policy that plays every action with at least this probability.
     Updates `utility` like `counterfactual_values`, for the best response; adds the best-response value to the empty sequence.
     """
     for j in range(treeplexes.player_block[player + 1] - 1, treeplexes.player_block[player], -1):
         start, stop = treeplexes.sequence_start[j], treeplexes.sequence_start[j + 1]
-        best = start
+        best, free = start, 1.0
         for s in range(start, stop):
-            policy[s] = 0.0
+            policy[s] = 0.0 if least_policy is None else least_policy[s]
+            free -= policy[s]
             if utility[s] > utility[best]:
                 best = s
-        policy[best] = 1.0
-        utility[treeplexes.parent_sequence[j]] += utility[best]
+        policy[best] += free
+        value = utility[best] if least_policy is None else mean_utility(policy, utility, start, stop)
+        utility[treeplexes.parent_sequence[j]] += value
 
 
 @jit
@@ -132,10 +135,11 @@ def average_strategies(treeplexes, state, first_iterate, which, weight):
 
 
 @jit
-def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best_response_values):
+def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best_response_values, least_policy=None):
     """Expected utilities of all players under `policy`, and each player's value of a best response to the others.
 
-    Reads `policy` (S,); writes `reach` (S,), `utility` (S,), the best responses `response` (S,), and the two (n,) results.
+    With `least_policy`, float64 (S,), best responses play every action with at least this probability. Reads `policy` (S,);
+    writes `reach` (S,), `utility` (S,), the best responses `response` (S,), and the two (n,) results.
     """
     num_players = values.size
     for player in range(num_players):
@@ -148,5 +152,5 @@ def evaluate(treeplexes, payoffs, policy, reach, utility, response, values, best
         values[player] = 0.0
         for s in range(start, stop):
             values[player] += reach[s] * utility[s]
-        best_response(treeplexes, player, utility, response)
+        best_response(treeplexes, player, utility, response, least_policy)
         best_response_values[player] = utility[start]

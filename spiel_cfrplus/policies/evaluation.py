@@ -4,6 +4,9 @@ Terms: the *improvement* of a player is the utility of its best response to the 
 of the players' improvements; the CFR+ paper calls this sum exploitability. *Exploitability*, as defined by OpenSpiel, is
 NashConv divided by the number of players, for two-player constant-sum games only. All are in game units.
 
+With `tremble`, a best response is the best policy that plays every action with at least this probability, so NashConv is the
+distance from an equilibrium among such policies (see `solving.exact`).
+
 >>> import pyspiel
 >>> from spiel_cfrplus import compile_game
 >>> game = compile_game(pyspiel.load_game("kuhn_poker"))
@@ -22,7 +25,7 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
-from spiel_cfrplus._utils.validation import checked_player
+from spiel_cfrplus._utils.validation import checked_number, checked_player
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.kernels import passes
 from spiel_cfrplus.policies.profile import StrategyProfile
@@ -37,7 +40,7 @@ class Evaluation(Immutable):
       game: the compiled game.
       values: float64 (n,), expected utility of each player under the profile.
       best_response_values: float64 (n,), expected utility of each player's best response to the others' policies.
-      best_responses: the best responses as one (pure) profile; ties are broken in favor of the first action.
+      best_responses: the best responses as one profile, pure without `tremble`; ties are broken in favor of the first action.
     """
 
     game: SequenceFormGame
@@ -72,17 +75,21 @@ class Evaluation(Immutable):
         return self.nash_conv / 2
 
 
-def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
+def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any, *, tremble: float = 0.0) -> Evaluation:
     """Evaluates `policy` in `game`.
 
     Args:
       game: a game; to evaluate many policies, compile it once with `compile_game`.
       policy: anything that `read_policy` accepts.
+      tremble: best responses play every action with at least this probability; `policy` need not.
 
     Raises:
-      ValueError: the game or the policy is invalid; see `compile_game` and `read_policy`.
+      TypeError: `tremble` is not a number.
+      ValueError: the game or the policy is invalid, see `compile_game` and `read_policy`; or `tremble` is, see
+        `checked_tremble`.
     """
     game = compile_game(game)
+    least = (_least_policy(game, tremble),) if checked_tremble(game, tremble) else ()
     policies = read_policy(game, policy).probabilities.copy()  # kernels are compiled for writable arrays only
     values, best_response_values = np.empty(game.num_players), np.empty(game.num_players)
     reach, utility, response = (np.empty(game.num_sequences) for _ in range(3))
@@ -95,10 +102,33 @@ def evaluate(game: pyspiel.Game | SequenceFormGame, policy: Any) -> Evaluation:
         response,
         values,
         best_response_values,
+        *least,
     )
     return Evaluation(
         game, frozen(values, np.float64), frozen(best_response_values, np.float64), StrategyProfile(game, response)
     )
+
+
+def checked_tremble(game: SequenceFormGame, tremble: float) -> float:
+    """A probability with which every action of every infostate can be played at the same time.
+
+    Raises:
+      TypeError: it is not a number.
+      ValueError: it is negative, or the actions of some infostate would have probabilities of 1 or more in total.
+    """
+    most_actions = max(int(np.diff(treeplex.sequence_start).max(initial=1)) for treeplex in game.treeplexes)
+    if not 0 <= checked_number(tremble, "tremble") * most_actions < 1:
+        raise ValueError(
+            f"tremble={tremble} must be at least 0 and less than 1/{most_actions}, because an infostate of {game.tree.game} "
+            f"has {most_actions} actions"
+        )
+    return float(tremble)
+
+
+def _least_policy(game: SequenceFormGame, tremble: float) -> npt.NDArray[np.float64]:
+    """float64 (S,), the smallest probability of each action: 1 for forced moves and empty sequences."""
+    num_actions = np.diff(game.treeplex_arrays.sequence_start)
+    return np.repeat(np.where(num_actions > 1, tremble, 1.0), num_actions)
 
 
 def best_response(game: pyspiel.Game | SequenceFormGame, policy: Any, player: int) -> StrategyProfile:

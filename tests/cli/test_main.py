@@ -19,7 +19,7 @@ from command_line import command, hear_signals, run, start
 from open_spiel.python.algorithms import cfr_br, exploitability
 from repository import ROOT, SCRIPTS
 
-from spiel_cfrplus import CFRPlusSolver, Solver, load_policy
+from spiel_cfrplus import CFRPlusSolver, Solver, load_policy, solve_exactly
 from spiel_cfrplus._utils.files import reserved
 from spiel_cfrplus.cli import main
 from spiel_cfrplus.solving.checkpoint import read_curve
@@ -175,6 +175,7 @@ def test_crosscheck_disagreement_is_an_exit_code():
         (["--plot=no_such_folder/x.png"], ["--plot=no_such_folder/x.png", "no such directory", "no_such_folder"]),
         (["--plot=tests/../x.png", "--checkpoint=x.png"], ["--plot and --checkpoint are both to be written to tests/../x.png"]),
         (["--tolerance=1e-3"], ["--tolerance has no effect without --crosscheck"]),
+        (["--tremble=0.1"], ["--tremble has no effect without --algorithm=lp"]),
         (["--target_nash_conv=nan"], ["--target_nash_conv=nan is not a number"]),
         (["--time_limit=nan"], ["--time_limit=nan is not a number"]),
         (["--game=kuhn_poker(players=3)", "--players=2"], ["--players=2 contradicts --game=kuhn_poker(players=3)"]),
@@ -1068,12 +1069,27 @@ def test_the_linear_program_as_text():
             2,
             "error: --algorithm=lp: solve_exactly is for two-player constant-sum games only, not for kuhn_poker",
         ),
+        (
+            ["--tremble=0.5"],
+            2,
+            "error: --algorithm=lp: tremble=0.5 must be at least 0 and less than 1/2, because an infostate of",
+        ),
     ],
 )
 def test_the_linear_program_refuses_other_flags_and_games(flags, code, message):
     result = run("--algorithm=lp", *flags)
     assert result.returncode == code
     assert message in result.stderr
+
+
+@pytest.mark.slow
+def test_the_linear_program_with_trembles():
+    """Trembles of 0.01 cost player 1 more; `test_exact` compares such values with those of matrix games."""
+    result = run("--algorithm=lp", "--tremble=0.01", "--json")
+    assert result.returncode == 0, result.stderr
+    (row,) = map(json.loads, result.stdout.splitlines())
+    assert -1 / 18 < row["value"] == pytest.approx(solve_exactly(pyspiel.load_game("kuhn_poker"), tremble=0.01).value)
+    assert row["upper_bound"] - row["lower_bound"] < 1e-14
 
 
 # The distance from the exact value.

@@ -134,3 +134,27 @@ def test_evaluate(seed, num_players):
         for _ in range(10):
             other = plain_values(treeplexes, player, random_behavior(rng, treeplexes), gradient)
             assert other[0] <= best[player] + 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_evaluate_with_least_probabilities(seed):
+    """The response has at least these probabilities, and no other policy that has earns more."""
+    rng = np.random.default_rng(seed)
+    treeplexes = random_treeplexes(rng, 2)
+    payoffs, policy, least = (
+        random_payoffs(rng, treeplexes, 2),
+        random_behavior(rng, treeplexes),
+        random_behavior(rng, treeplexes),
+    )
+    least *= 0.5
+    scratch, results = np.full((3, len(policy)), np.nan), np.full((2, 2), np.nan)
+    arguments = (treeplexes, payoffs, policy, *scratch, *results, least)
+    *_, reach, _, response, _, best, _ = call(passes.evaluate, *arguments, writes=range(3, 8))
+    for player in range(2):
+        own = own_sequences(treeplexes, player)
+        assert (response[own] >= least[own]).all()
+        gradient = plain_gradient(treeplexes, payoffs, player, reach)
+        assert close(best[player], plain_values(treeplexes, player, response, gradient)[0])
+        for _ in range(10):
+            other = plain_values(treeplexes, player, least + random_behavior(rng, treeplexes) / 2, gradient)
+            assert other[0] <= best[player] + 1e-12

@@ -233,3 +233,27 @@ def test_best_responses_read_policies_and_games_and_refuse_unknown_players():
     assert response.to_dict()["1b"] == [(0, 0.0), (1, 1.0)]
     with pytest.raises(ValueError, match="players 0 to 1, got 2"):
         spiel_cfrplus.best_response(game, StrategyProfile.uniform(compile_game(game)), 2)
+
+
+# Trembles.
+
+
+@pytest.mark.parametrize("tremble", [0, 0.1, 0.25])
+def test_best_responses_with_trembles(tremble):
+    """Rock against scissors pays double. Against paper, the rows earn -1, 0, 1, so a best response with trembles e earns
+
+    -e + (1 - 2e), and so does one of player 1 against paper; both earn 0, so NashConv is twice as much.
+    """
+    game = compile_game(games.biased_rock_paper_scissors())
+    paper = [1, 0, 1, 0]
+    evaluation = evaluate(game, StrategyProfile(game, [*paper, *paper]), tremble=tremble)
+    assert evaluation.best_response_values == close([1 - 3 * tremble] * 2)
+    assert evaluation.nash_conv == close(2 - 6 * tremble)
+    assert evaluation.best_responses.probabilities == close([1, tremble, tremble, 1 - 2 * tremble] * 2)
+
+
+@pytest.mark.parametrize(("tremble", "error"), [(1 / 3, ValueError), (-0.1, ValueError), ("0.1", TypeError)])
+def test_trembles_that_are_no_probabilities_of_all_actions(tremble, error):
+    game = compile_game(games.biased_rock_paper_scissors())
+    with pytest.raises(error, match="tremble"):
+        evaluate(game, StrategyProfile.uniform(game), tremble=tremble)

@@ -1,6 +1,7 @@
 """Exact equilibria, compared with values that were computed without the package, and their certificates."""
 
 import _thread
+import itertools
 import json
 import threading
 from fractions import Fraction
@@ -10,8 +11,9 @@ import numpy as np
 import pyspiel
 import pytest
 import reference
-from games import GAMES, mentions
+from games import GAMES, End, Turn, mentions
 from repository import DATA
+from scipy import optimize
 
 from spiel_cfrplus import SequenceFormGame, compile_game, compile_subgame, lock, nash_conv, solve_exactly
 from spiel_cfrplus.game.walk_limits import NO_LIMITS
@@ -223,11 +225,12 @@ def test_programs_that_are_too_large_are_refused_with_their_size():
     assert solve_exactly(game, max_nonzeros=size.nonzeros).size == size
 
 
+@pytest.mark.parametrize("tremble", [0, 0.01])
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "goofspiel_3"])
-def test_the_size_is_that_of_the_program(name):
+def test_the_size_is_that_of_the_program(name, tremble):
     reduction = reduce_game(compile_game(GAMES[name]()))
-    matrix = exact.linear_program(reduction).matrix
-    assert exact.program_size(reduction) == (*matrix.shape, matrix.nnz)
+    matrix = exact.linear_program(reduction, tremble).matrix
+    assert exact.program_size(reduction, trembles=tremble > 0) == (*matrix.shape, matrix.nnz)
 
 
 def test_the_time_limit():
@@ -252,3 +255,101 @@ def test_ctrl_c_ends_the_wait():
 def test_errors_of_the_call_are_raised():
     with pytest.raises(ZeroDivisionError):
         exact.interruptible(lambda: 1 / 0)
+
+
+# Trembles.
+
+
+def never_reached_game() -> pyspiel.Game:
+    """Player 0 stops and earns 1, or goes on; then player 1 chooses between paying it 0 and earning 1 from it.
+
+    Player 0 always stops, so that in an equilibrium player 1 may do either. With trembles e player 1 pays with probability e,
+    so that going on earns -(1 - e) and player 0 does so with probability e: the value is (1 - e) - e (1 - e) = (1 - e)^2.
+    """
+    last = Turn(1, "reply", {0: End([0, 0]), 1: End([-1, 1])})
+    return games.efg_game(Turn(0, "start", {0: End([1, -1]), 1: last}))
+
+
+@pytest.mark.parametrize("tremble", [0.3, 0.01, 1e-6])
+def test_trembles_decide_where_play_never_comes(tremble):
+    solution = solve_exactly(never_reached_game(), tremble=tremble)
+    assert solution.value == pytest.approx((1 - tremble) ** 2, abs=1e-15)
+    assert solution.profile.probabilities == pytest.approx([1, 1 - tremble, tremble, 1, tremble, 1 - tremble], abs=1e-15)
+    assert (solution.tremble, solution.fraction) == (tremble, None)
+
+
+def trembling_strategies(root: games.Node, player: int, tremble: float) -> list[reference.Policy]:
+    """The policies of a player that play one action of every infostate as often as possible."""
+    uniform = {key: local for key, local in reference.uniform_policy(root).items() if key[0] == player}
+    for choices in itertools.product(*uniform.values()):
+        yield {
+            key: {a: 1 - tremble * (len(local) - 1) if a == choice else tremble for a in local}
+            for (key, local), choice in zip(uniform.items(), choices, strict=True)
+        }
+
+
+def trembling_value(root: games.Node, tremble: float) -> float:
+    """The value of the matrix game between these policies, of which all others that tremble are mixtures."""
+    own, other = (list(trembling_strategies(root, player, tremble)) for player in range(2))
+    matrix = np.array([[reference.expected_value(root, first | second, 0) for second in other] for first in own])
+    rows, columns = matrix.shape
+    result = optimize.linprog(
+        [*np.zeros(rows), -1], np.column_stack([-matrix.T, np.ones(columns)]), np.zeros(columns), [[*np.ones(rows), 0]], [1],
+        [(0, None)] * rows + [(None, None)],
+    )  # fmt: skip
+    return -result.fun
+
+
+def check_trembling_solution(solution: exact.ExactSolution, tremble: float) -> None:
+    """Every action has its least probability, and a larger one only where its counterfactual value is largest."""
+    root, policy = games.tree_of(solution.profile.game.tree.game), reference.policy_of(solution.profile)
+    assert all(probability >= tremble * (1 - 1e-12) for local in policy.values() for probability in local.values())
+    for player in range(2):
+        for infostate, values in reference.counterfactual_values(root, policy, player).items():
+            scale = max(map(abs, values.values()))
+            chosen = [values[action] for action, probability in policy[infostate].items() if probability > tremble + 1e-9]
+            assert all(value >= max(values.values()) - 1e-9 * scale for value in chosen)
+    assert solution.nash_conv <= 1e-12 * payoff_range(solution.profile.game)
+
+
+@pytest.mark.parametrize("tremble", [0.05, pytest.param(0.001, marks=pytest.mark.slow)])
+def test_kuhn_poker_with_trembles(tremble):
+    game = GAMES["kuhn_poker"]()
+    solution = solve_exactly(game, tremble=tremble)
+    check_trembling_solution(solution, tremble)
+    assert solution.value == pytest.approx(trembling_value(games.tree_of(game), tremble), abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_random_games_with_trembles(seed):
+    game = games.random_efg(seed, 2)
+    most = max((len(local) for local in reference.uniform_policy(games.tree_of(game)).values()), default=1)
+    solution = solve_exactly(game, tremble=0.5 / most)
+    check_trembling_solution(solution, 0.5 / most)
+    assert solution.value == pytest.approx(trembling_value(games.tree_of(game), 0.5 / most), abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tremble", [0.05, 1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("name", ["leduc_poker", "liars_dice_3", "goofspiel_4", "dark_hex_2"])
+def test_larger_games_with_trembles(name, tremble):
+    """In most of these games symmetry reduction merges infostates or actions."""
+    check_trembling_solution(solve_exactly(GAMES[name](), tremble=tremble), tremble)
+
+
+@pytest.mark.slow
+def test_play_that_affects_nash_conv_less_than_rounding():
+    """The first solution of HiGHS has NashConv 1e-16, and play after several trembles that is not optimal."""
+    check_trembling_solution(solve_exactly(pyspiel.load_game("liars_dice(dice_sides=4)"), tremble=1e-3), 1e-3)
+
+
+def test_the_value_with_trembles_tends_to_that_without():
+    game = compile_game(GAMES["kuhn_poker"]())
+    assert solve_exactly(game, tremble=1e-9).value == pytest.approx(-1 / 18, abs=1e-8)
+
+
+@pytest.mark.parametrize("tremble", [0.5, -0.1, float("nan"), 2])
+def test_trembles_that_are_too_large(tremble):
+    with pytest.raises(ValueError, match=mentions(f"tremble={tremble}", "1/2", "kuhn_poker")):
+        solve_exactly(GAMES["kuhn_poker"](), tremble=tremble)
