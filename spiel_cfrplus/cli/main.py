@@ -185,6 +185,8 @@ def _check_same_flags(saved: checkpoint.Checkpoint, run: Run, options: Options) 
         raise UsageError(f"{path} was saved with --reduce={'on' if saved.reduced else 'off'}; pass the same flag")
     if checkpoint.read_curve(path or "").rows and options.last_iterate != saved.last_iterate:
         raise UsageError(f"{path} was saved with {_boolean_flag('last_iterate', saved.last_iterate)}; pass the same flag")
+    if options.cce != saved.records_utilities:
+        raise UsageError(f"{path} was saved with {_boolean_flag('cce', saved.records_utilities)}; pass the same flag")
     if options.exact_ties != saved.exact_ties:
         raise UsageError(f"{path} was saved with {_boolean_flag('exact_ties', saved.exact_ties)}; pass the same flag")
 

@@ -309,8 +309,6 @@ def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
         raise UsageError("--checkpoint_every has no effect without --checkpoint")
     if FLAGS.cce and alternating:
         raise UsageError("--cce needs --simultaneous: with alternating updates players do not play their strategies together")
-    if FLAGS.cce and FLAGS.checkpoint:
-        raise UsageError("--cce and --checkpoint cannot be combined: a checkpoint does not contain the past regrets")
 
 
 def _check_features(algorithms: list[Algorithm]) -> None:

@@ -50,6 +50,7 @@ _OPTIONS: dict[str, type] = {
 }
 _TEXTS = tuple(name for name, kind in _OPTIONS.items() if kind is str)
 _ARRAYS = {"cumulative_policy", "iteration"}  # the arrays of every session
+_RECORDED = {"cumulative_utility", "cumulative_value"}  # the arrays of a session that records utilities
 _ROWS = "rows"
 # Iterations are exact in float64 up to here; the fastest game would need decades for so many.
 _MOST_ITERATIONS = 2**53
@@ -73,6 +74,7 @@ class Checkpoint(SavedGame):
       solver, algorithm: names of the solver's class and of the algorithm.
       described_rule: the rule, as returned by `describe_rule`.
       averaging, alternating, exact_ties, reduced: see `SessionOptions`.
+      records_utilities: whether the session sums utilities, see the argument `record_regrets` of `Solver`.
       seconds, last_iterate: of the curve.
     """
 
@@ -83,6 +85,7 @@ class Checkpoint(SavedGame):
     alternating: bool
     exact_ties: bool
     reduced: bool
+    records_utilities: bool
     seconds: float
     last_iterate: bool
 
@@ -252,10 +255,15 @@ def read(path: str | os.PathLike[str]) -> Checkpoint:
                 raise DamagedError(f"arrays {sorted(archive.names)}")
             if math.prod(archive.header("iteration").shape) > _MOST_PLAYERS:
                 raise DamagedError("iterations of too many players")
+            records_utilities = archive.names >= _RECORDED
             archive.check_sums()
     if version != FORMAT:
         raise ValueError(f"{path} has checkpoint format {version}, this version reads format {FORMAT}")
-    read_as = {"averaging": Averaging(**options["averaging"]), "described_rule": options["rule"]}
+    read_as = {
+        "averaging": Averaging(**options["averaging"]),
+        "described_rule": options["rule"],
+        "records_utilities": records_utilities,
+    }
     names = {field.name for field in dataclasses.fields(Checkpoint)} - {"path", *read_as}
     return Checkpoint(path=path, **read_as, **{name: options[name] for name in names})
 

@@ -370,6 +370,8 @@ class Solver:
             "threads": threads,
         }
         taken = {name: value for name, value in options.items() if not algorithm.option_refusal(name)}
+        if saved.records_utilities:
+            taken["record_regrets"] = True
         solver = solver_type.__new__(solver_type)
         solver.algorithm = algorithm
         solver_type.__init__(solver, compiled, **taken)

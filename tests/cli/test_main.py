@@ -564,6 +564,16 @@ def test_distance_from_coarse_correlated_equilibria():
     assert table[-1][5] < table[0][5] / 10
 
 
+def test_distances_are_continued_from_a_checkpoint(tmp_path):
+    flags = ["--players=3", "--algorithm=cfr", "--simultaneous", "--cce", "--noverify"]
+    checkpoint = f"--checkpoint={tmp_path / 'solver.npz'}"
+    run(*flags, checkpoint, "--iterations=50")
+    resumed = run(*flags, checkpoint, "--iterations=100")
+    assert [row[2:] for row in rows(resumed)] == [row[2:] for row in rows(run(*flags, "--iterations=100"))]
+    other = run(*flags[:3], checkpoint)
+    assert (other.returncode, "was saved with --cce; pass the same flag" in other.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -571,7 +581,6 @@ def test_distance_from_coarse_correlated_equilibria():
         (["--algorithm=cfr_hedge", "--step_size=0"], "step_size must be positive and finite, got 0"),
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
-        (["--cce", "--simultaneous", "--checkpoint=x.npz"], "--cce and --checkpoint cannot be combined"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),
         (["--crosscheck", "--last_iterate"], "--last_iterate has no effect with --crosscheck"),
         (["--algorithm=cfr-br", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for cfr-br"),

@@ -65,6 +65,19 @@ def test_resumed_solver_goes_on_to_the_same_doubles(solver_type, options, again,
     assert resumed.nash_conv() == solver.nash_conv() < 11 / 12  # of the uniform policy
 
 
+def test_a_resumed_solver_goes_on_to_sum_utilities(tmp_path):
+    solver, whole = (CFRSolver(KUHN, alternating=False, record_regrets=True) for _ in range(2))
+    solver.run(10)
+    solver.save(tmp_path / "solver.npz")
+    loaded = Solver.load(tmp_path / "solver.npz")
+    loaded.run(10)
+    whole.run(20)
+    assert loaded.self_play.cce_gap() == whole.self_play.cce_gap()
+    assert loaded.self_play.regrets().tolist() == whole.self_play.regrets().tolist()
+    with pytest.raises(ValueError, match="record_regrets is for one thread"):
+        Solver.load(tmp_path / "solver.npz", threads=2)
+
+
 def test_resumed_cfr_plus_is_not_plain_cfr():
     # pyspiel.CFRPlusSolver resumes from its pickle as plain CFR: NashConv .00666 after 200 iterations on Kuhn, where CFR+ has
     # .00059 (OpenSpiel's averaging).
