@@ -19,6 +19,7 @@ the loops would cost a third of the speed on a small game.
 """
 
 from spiel_cfrplus.kernels.compilation import jit
+from spiel_cfrplus.kernels.layouts import DecisionPoint
 from spiel_cfrplus.kernels.passes import normalize
 
 
@@ -93,3 +94,19 @@ def predictive_regret_matching(point, values, policy, memory, parameters, t):
         predicted[a] = add_regret(memory, regrets[a], parameters.prediction_weight * change, a)
         total += max(predicted[a], 0.0)
     play_in_proportion(point, predicted, total, policy, memory)
+
+
+@jit
+def trembling_regret_matching(point, values, policy, memory, parameters, t):
+    """`predictive_regret_matching` among policies in which every action has at least the probability `parameters.tremble`.
+
+    With k actions such a policy is tremble + (1 - k tremble) q for a policy q. The values of q are those of the actions times
+    1 - k tremble, plus a constant, so q is the policy of the rule without trembles, which is scale-free.
+    """
+    free, total = 1.0 - parameters.tremble * len(point.actions), 0.0
+    for a in point.actions:
+        total += values[a]
+    value = (point.value - parameters.tremble * total) / free
+    predictive_regret_matching(DecisionPoint(point.infostate, point.actions, value), values, policy, memory, parameters, t)
+    for a in point.actions:
+        policy[a] = parameters.tremble + free * policy[a]
