@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import io
 import itertools
 import pickle
 import re
@@ -62,6 +63,37 @@ def restores_itself(game: pyspiel.Game) -> bool:
             return type(pickle.loads(pickle.dumps(game))) is type(game)
     except _ERRORS:
         return False
+
+
+def portable_pickle(value: Any) -> bytes:
+    """A pickle of a value, in which games are made by their `recipe`, and states by their histories.
+
+    Raises:
+      ValueError: another process cannot make one of the games.
+    """
+    stream = io.BytesIO()
+    _Pickler(stream).dump(value)
+    return stream.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, pyspiel.State):
+            return _state_after, (value.get_game(), value.history())
+        if not isinstance(value, pyspiel.Game):
+            return NotImplemented
+        found = recipe(value)
+        if found is None:
+            raise ValueError(f"{value} cannot be pickled: another process can load it neither by its string nor by its tree")
+        return found
+
+
+def _state_after(game: pyspiel.Game, history: Sequence[int]) -> pyspiel.State:
+    """The state after the actions of a history."""
+    state = game.new_initial_state()
+    for action in history:
+        state.apply_action(action)
+    return state
 
 
 def load_with_modules(modules: Sequence[str], pickled: bytes) -> pyspiel.Game:

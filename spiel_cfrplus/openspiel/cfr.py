@@ -22,6 +22,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import pickle
 from collections.abc import Iterator, MutableMapping
 from typing import Any, ClassVar, Self
 
@@ -33,7 +34,7 @@ from spiel_cfrplus._utils.calls import name_constructor_after
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus._utils.warnings import warn
 from spiel_cfrplus.game.game_tree import GameTree
-from spiel_cfrplus.game.portable_games import restores_itself
+from spiel_cfrplus.game.portable_games import portable_pickle, restores_itself
 from spiel_cfrplus.game.recall import ImperfectRecallError, trace_sequences
 from spiel_cfrplus.kernels import histories as history_kernels
 from spiel_cfrplus.openspiel.histories import Histories
@@ -233,12 +234,12 @@ class _CFRSolverBase:
         return nodes
 
     def __getstate__(self) -> dict[str, Any]:
-        if not restores_itself(self._game):  # its policies contain the game and its states, which only OpenSpiel can pickle
-            raise ValueError(
-                f"{self._game} cannot be pickled with this solver: OpenSpiel cannot load it from its string. Pickle results "
-                "instead, such as the arrays of a policy; a spiel_cfrplus solver of a matrix or .efg game can be pickled"
-            )
         return self._own_state()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if restores_itself(self._game):
+            return super().__reduce_ex__(protocol)
+        return _restored, (type(self), portable_pickle(self._own_state()))  # its policies contain the game and its states
 
     def __copy__(self) -> Self:
         copied = object.__new__(type(self))
@@ -356,3 +357,10 @@ def _walk(game: pyspiel.Game) -> GameTree:
         if isinstance(error.__cause__, pyspiel.SpielError):
             raise error.__cause__ from None  # OpenSpiel's solver raises this error
         raise
+
+
+def _restored(solver_type: type[_CFRSolverBase], pickled: bytes) -> _CFRSolverBase:
+    """The solver with the attributes in a `portable_pickle`."""
+    solver = object.__new__(solver_type)
+    vars(solver).update(pickle.loads(pickled))
+    return solver

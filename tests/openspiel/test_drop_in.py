@@ -13,12 +13,14 @@ import numpy as np
 import pyspiel
 import pytest
 from drop_in import KUHN, assert_same_policies, differing_doubles, our_tables, quietly
+from fresh_process import run_python
 from open_spiel.python import examples
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import cfr as upstream_cfr
 from open_spiel.python.algorithms import cfr_br as upstream_cfr_br
 from open_spiel.python.algorithms import discounted_cfr as upstream_discounted_cfr
 
+from spiel_cfrplus import write_efg
 from spiel_cfrplus.openspiel import cfr, cfr_br, discounted_cfr
 
 
@@ -127,6 +129,24 @@ def test_a_pickled_solver_resumes_with_identical_results(solver_type):
     np.testing.assert_array_equal(
         resumed.average_policy().action_probability_array, solver.average_policy().action_probability_array
     )
+
+
+def test_solvers_of_matrix_and_efg_games_are_resumed_in_another_process(tmp_path):
+    write_efg(KUHN, tmp_path / "kuhn.efg")
+    efg = pyspiel.load_efg_game((tmp_path / "kuhn.efg").read_text())
+    solvers = [cfr.CFRSolver(efg), cfr.CFRPlusSolver(games.matrix_game([[1, -1], [-1, 2]], [[-1, 1], [1, -2]]))]
+    for solver in solvers:
+        solver.run(5)
+    (tmp_path / "solvers").write_bytes(pickle.dumps(solvers))
+    printed = run_python(f"""
+import pathlib, pickle
+for solver in pickle.loads(pathlib.Path({str(tmp_path / "solvers")!r}).read_bytes()):
+    solver.run(5)
+    print(solver.average_policy().action_probability_array.tolist())
+""")
+    for solver, line in zip(solvers, printed.splitlines(), strict=True):
+        solver.run(5)
+        assert line == str(solver.average_policy().action_probability_array.tolist())
 
 
 @all_solvers
