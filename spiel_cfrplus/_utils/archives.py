@@ -50,6 +50,14 @@ class DamagedError(ValueError):
         super().__init__(shortened(str(reason)))
 
 
+# What other archives of this package are, by a member that only they have, and what reads them.
+_KINDS = {
+    "header": "a policy, which load_policy and the subcommands evaluate, show and export read",
+    "options": "a checkpoint, which Solver.load and --checkpoint read; --save_policy writes policies",
+    "identity": "the walk through a game, which is for the folder of --cache",
+}
+
+
 class Header(NamedTuple):
     """The header of an array in an archive.
 
@@ -106,7 +114,8 @@ class Archive:
           DamagedError: the array does not exist, or its header is damaged.
         """
         if name not in self._entries:
-            raise DamagedError(f"no member {name}")
+            kinds = [f"it is {kind}" for own, kind in _KINDS.items() if own in self._entries]
+            raise DamagedError(next(iter(kinds), f"no member {name}"))
         with self._members.open(self._entries[name]) as member:
             shape, dtype = _read_header(member)
             num_bytes = dtype.itemsize * math.prod(shape)

@@ -81,8 +81,10 @@ def load_game(name: str, players: int | None = None, modules: Sequence[str] = ()
             game = load_parameters(parameters)
     except UsageError:
         raise
-    except Exception as error:  # a game may be a Python program, and readers of files raise errors of many types
+    except (Exception, SystemExit) as error:  # a game may be a Python program, and readers of files raise errors of many types
         reason = first_line(error) or type(error).__name__
+        if isinstance(error, SystemExit):
+            reason = f"SystemExit: {reason}"
         if ending is not None:
             reason = f"OpenSpiel cannot read it as an {ending} file ({reason})"
         raise UsageError(f"cannot load {name!r}: {reason}") from error
@@ -167,7 +169,7 @@ def compile_with_notes(
         raise
     except OSError as error:
         raise UsageError(f"--cache={cache}: {error}") from error
-    except Exception as error:  # a game may be a Python program, which can raise anything
+    except (Exception, SystemExit) as error:  # a game may be a Python program, which can raise anything
         reason = first_line(error)
         if str(game) not in reason:
             reason = f"{game} cannot be walked: {type(error).__name__}: {reason}"

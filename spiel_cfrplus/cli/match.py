@@ -1,7 +1,7 @@
 """Plays games between the policies of files, one for each player; 'uniform' is the uniform policy.
 
-Prints the mean that each policy earns per game with its confidence interval, beside the exact expected value. The policies
-change seats: each plays as each player equally often."""
+Prints the mean that each policy earns per game with its confidence interval, beside the exact expected value. Policy k
+plays as player k; with --swap_seats, each policy plays as each player equally often."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from absl import flags
 
 from spiel_cfrplus.cli import json_lines, policy_files
 from spiel_cfrplus.cli.errors import UsageError
+from spiel_cfrplus.cli.numbers import WholeNumbers
 from spiel_cfrplus.play.match import play_match
 
-USAGE = "match FILE FILE ... [--games=N] [--seed=S] [--noswap_seats] [--game=GAME] [--json]"
+USAGE = "match FILE FILE ... [--games=N] [--seed=S] [--swap_seats] [--game=GAME] [--json]"
 
 
 def define(values: flags.FlagValues) -> None:
     """Defines the flags."""
-    flags.DEFINE_integer("games", 100_000, "Number of games.", 2, flag_values=values)
+    flags.DEFINE(WholeNumbers(2), "games", 100_000, "Number of games.", flag_values=values)
     flags.DEFINE_integer("seed", 0, "Seed of the games.", 0, flag_values=values)
-    flags.DEFINE_boolean("swap_seats", True, "Each policy plays as each player.", flag_values=values)
+    flags.DEFINE_boolean("swap_seats", False, "Each policy plays as each player.", flag_values=values)
     flags.DEFINE_float("confidence", 0.95, "Probability of the confidence intervals.", flag_values=values)
     policy_files.define_game(values)
     json_lines.define(values)

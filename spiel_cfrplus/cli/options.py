@@ -12,6 +12,7 @@ from spiel_cfrplus._utils.validation import MOST_ITERATIONS, at_most_cores
 from spiel_cfrplus.analysis import crosscheck
 from spiel_cfrplus.cli import games, json_lines
 from spiel_cfrplus.cli.errors import UsageError, first_line
+from spiel_cfrplus.cli.numbers import WholeNumbers
 from spiel_cfrplus.game.named_games import find_modules_in_current_folder
 from spiel_cfrplus.solving import averaging
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, PARAMETERS, Algorithm, algorithm_of
@@ -31,12 +32,9 @@ flags.DEFINE_list(
 )
 flags.DEFINE_float("prediction_weight", None, "Weight from 0 to 1 of the prediction, of algorithms that have one.")
 flags.DEFINE_float("step_size", None, "Step size of algorithms that have one; adaptive by default.")
-flags.DEFINE_integer(
-    "iterations", None, "Total number of iterations; 10000 by default, 50 with --crosscheck.", 1, MOST_ITERATIONS
-)
-flags.DEFINE_integer(
-    "print_freq", None, "Iterations between rows; rows at 1, 2, 5, 10, 20, ... by default.", 1, MOST_ITERATIONS
-)
+_ITERATIONS = WholeNumbers(1, MOST_ITERATIONS)
+flags.DEFINE(_ITERATIONS, "iterations", None, "Total number of iterations; 10000 by default, 50 with --crosscheck.")
+flags.DEFINE(_ITERATIONS, "print_freq", None, "Iterations between rows; rows at 1, 2, 5, 10, 20, ... by default.")
 flags.DEFINE_integer(
     "rows_per_decade",
     None,
@@ -351,6 +349,7 @@ def _run(algorithm: Algorithm, num_iterations: int) -> Run:
         algorithm = algorithm.with_parameters(**{name: value for name, value in given.items() if value is not None})
         average = algorithm.averaging_with(FLAGS.averaging_power, FLAGS.averaging, FLAGS.averaging_delay)
         average.weights(np.array([num_iterations]))
+        averaging.check_delay(FLAGS.averaging_delay, num_iterations)
     except (TypeError, ValueError) as error:
         raise UsageError(first_line(error)) from error
     return Run(algorithm, average)

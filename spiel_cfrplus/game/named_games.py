@@ -48,7 +48,7 @@ def import_modules(names: Iterable[str]) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except Exception as error:  # a module may raise anything
+        except (Exception, SystemExit) as error:  # a module may raise anything
             reason = str(error).partition("\n")[0] or type(error).__name__
             if name.endswith(".py"):
                 reason = "this is the name of a file, not of a module"

@@ -55,6 +55,16 @@ def checked_weights(weights: np.ndarray, iterations: np.ndarray) -> np.ndarray:
     return weights
 
 
+def check_delay(delay: int, num_iterations: int) -> None:
+    """Refuses a delay that omits all iterations of a run.
+
+    Raises:
+      ValueError: it does.
+    """
+    if delay >= num_iterations:
+        raise ValueError(f"averaging_delay={delay} omits all iterations from the average, of which there are {num_iterations}")
+
+
 @dataclasses.dataclass(frozen=True)
 class Averaging:
     """An averaging convention with weights max(i - delay, 0) ** power; the first `delay` iterations have weight 0.

@@ -30,7 +30,7 @@ from spiel_cfrplus._utils.validation import checked_number
 from spiel_cfrplus.game.named_games import file_ending
 from spiel_cfrplus.regret_minimizers.compiled_rules import source_digest
 from spiel_cfrplus.solving.algorithms import algorithm_of
-from spiel_cfrplus.solving.averaging import CONVENTIONS, Averaging
+from spiel_cfrplus.solving.averaging import CONVENTIONS, Averaging, check_delay
 
 REDUCE: dict[str, bool | str] = {"auto": "auto", "on": True, "off": False}
 _CHOICES = {"averaging": tuple(CONVENTIONS), "reduce": tuple(REDUCE)}
@@ -125,6 +125,7 @@ class RunPlan:
         Raises:
           TypeError, ValueError: an option is out of range.
         """
+        check_delay(self.averaging_delay, self.iterations)
         return algorithm_of(self.algorithm).averaging_with(self.averaging_power, self.averaging, self.averaging_delay)
 
 
@@ -230,6 +231,8 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
       TypeError, ValueError: a value of another type, or none of the choices.
     """
     name, kinds = field.name, [kind.strip() for kind in str(field.type).split("|")]
+    if kinds[0] == "int" and isinstance(value, float) and value.is_integer():
+        value = int(value)  # such as 1e6
     if value is None and "None" in kinds:
         return None
     if "float" in kinds and not isinstance(value, bool):

@@ -112,7 +112,7 @@ def load_game(name: str) -> pyspiel.Game:
     try:
         with silent_stderr():
             return turn_based_form(load_parameters(game_parameters(name)))
-    except Exception as error:  # a game may be a Python program, which can raise anything
+    except (Exception, SystemExit) as error:  # a game may be a Python program, which can raise anything
         raise ValueError(f"cannot load {name!r}: {_first_line(error)}") from error
 
 
@@ -120,7 +120,7 @@ def walk(task: WalkTask) -> str:
     """Walks through a game and caches the walk; returns the reason if it is refused, otherwise an empty text."""
     try:
         _compiled(task.game, task.walks, task.max_histories)
-    except Exception as error:  # a game may be a Python program, which can raise anything
+    except (Exception, SystemExit) as error:  # a game may be a Python program, which can raise anything
         return _first_line(error)
     return ""
 
@@ -176,7 +176,7 @@ def _outcome(task: Task) -> Outcome:
         rows = _remaining_rows(task, run)
     except (TypeError, ValueError) as error:
         return Outcome(REFUSED, _first_line(error), **sizes)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome(FAILED, _in_words(error), **sizes)
     try:
         known = {run.solver.algorithm.name: run.curve.rows}
@@ -187,7 +187,7 @@ def _outcome(task: Task) -> Outcome:
     except KeyboardInterrupt:
         run.save()
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome(FAILED, _in_words(error), **sizes)
 
 
@@ -255,7 +255,7 @@ def _ending_with(parent: int | None, run: Callable[[int], object]) -> Callable[[
     return run_and_check
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     return f"{type(error).__name__}: {_first_line(error)}"
 
 

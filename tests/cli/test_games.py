@@ -6,6 +6,7 @@ import pytest
 from spiel_cfrplus import compile_game, nash_conv, write_efg
 from spiel_cfrplus.cli import games
 from spiel_cfrplus.cli.errors import UsageError
+from spiel_cfrplus.game.walk_limits import NO_LIMITS
 from spiel_cfrplus.policies.profile import StrategyProfile
 
 # Rows (u, d), columns (l, r): player 0 gets [[1, 0], [0, 2]] and player 1 the opposite.
@@ -101,6 +102,7 @@ def test_a_folder_is_no_file(folder):
         ("wrong_game", "1 / 0", "--import=wrong_game: ZeroDivisionError: division by zero"),
         ("wrong_syntax", "def", "--import=wrong_syntax: SyntaxError: invalid syntax"),
         ("without_text", "raise ValueError", "--import=without_text: ValueError: ValueError"),
+        ("that_exits", "raise SystemExit(0)", "--import=that_exits: SystemExit: 0"),
     ],
 )
 def test_a_module_that_cannot_be_imported_is_one_line(folder, module, content, message):
@@ -108,6 +110,16 @@ def test_a_module_that_cannot_be_imported_is_one_line(folder, module, content, m
         (folder / module.removesuffix(".py")).with_suffix(".py").write_text(content)
     with pytest.raises(UsageError, match=message):
         games.load_game("kuhn_poker", modules=[module])
+
+
+@pytest.mark.parametrize("method", ["__init__", "new_initial_state"])
+def test_a_game_that_ends_the_program_is_refused(folder, method):
+    own = f"def {method}(self, *_):\n        raise SystemExit(0)"
+    name = f"exits_in{method.strip('_')}"
+    (folder / f"{name}.py").write_text(MODULE.replace("my_kuhn_poker", name).replace("pass\n", own))
+    with pytest.raises(UsageError, match="SystemExit"):  # noqa: PT012
+        game = games.load_game(name, modules=[name])
+        games.compile_with_notes(game, NO_LIMITS)
 
 
 def test_a_game_that_is_not_registered_by_its_module_is_unknown(folder):

@@ -579,6 +579,9 @@ def test_distances_are_continued_from_a_checkpoint(tmp_path):
     [
         (["--algorithm=cfr", "--step_size=1"], "cfr takes no step size"),
         (["--algorithm=cfr_hedge", "--step_size=0"], "step_size must be positive and finite, got 0"),
+        (["--iterations=1.5e0"], "flag --iterations=1.5e0: invalid literal"),
+        (["--iterations=0e1"], "flag --iterations=0e1: 0 is not an integer"),
+        (["--averaging_delay=10", "--iterations=1e1"], "averaging_delay=10 omits all iterations from the average"),
         (["--averaging_power=-1"], "averaging power must be finite and at least 0"),
         (["--cce"], "--cce needs --simultaneous"),
         (["--algorithm=gradient_ascent", "--crosscheck"], "--crosscheck is for cfr, cfr+, lcfr, dcfr, not for gradient_ascent"),

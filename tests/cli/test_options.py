@@ -43,6 +43,7 @@ def test_crosscheck_has_iterations_of_its_own(read):
 def test_parameters_of_an_algorithm_are_in_its_row(read):
     (run,) = read("--algorithm=cfr_hedge", "--step_size=0.5").runs
     assert "step_size" in run.algorithm.parameters
+    assert read("--iterations=1e3", "--print_freq=2.5E1").num_iterations == 1000
     (run,) = read("--algorithm=pcfr+", "--prediction_weight=0.25").runs
     assert run.algorithm.rule.prediction_weight == 0.25
     with pytest.raises(options.UsageError, match="cfr takes no step size"):

@@ -10,6 +10,7 @@ import pytest
 from spiel_cfrplus import StrategyProfile, load_policy, read_policy
 from spiel_cfrplus.cli import compare, evaluate, export, match, show, subcommands
 from spiel_cfrplus.cli.errors import UsageError
+from spiel_cfrplus.play.match import play_match
 
 # An equilibrium of Kuhn poker (Kuhn 1950) with alpha = 0: probabilities of a bet by infostate. Its value is -1/18.
 EQUILIBRIUM = {
@@ -84,15 +85,24 @@ def test_compare_names_the_largest_difference(kuhn, capsys):
 
 
 def test_match_plays_games_in_all_seats(capsys):
-    assert subcommands.run(match, ["equilibrium.npz", "uniform", "--games=1000", "--seed=1", "--json"]) == 0
+    assert subcommands.run(match, ["equilibrium.npz", "uniform", "--games=1e3", "--seed=1", "--json", "--swap_seats"]) == 0
     scores, _ = rows(capsys)
     assert [score["file"] for score in scores] == ["equilibrium.npz", "uniform"]
     assert [score["num_games"] for score in scores] == [1000, 1000]
     assert scores[0]["expected"] == pytest.approx(-scores[1]["expected"])
     low, high = scores[0]["confidence_interval"]
     assert low < scores[0]["mean"] < high
-    assert subcommands.run(match, ["equilibrium.npz", "uniform", "--noswap_seats"]) == 0
+    assert subcommands.run(match, ["equilibrium.npz", "uniform"]) == 0
     assert "participant 1: uniform" in capsys.readouterr().out
+
+
+def test_seats_are_fixed_by_default_as_in_the_function(capsys):
+    assert subcommands.run(match, ["equilibrium.npz", "uniform", "--games=1000", "--json"]) == 0
+    equilibrium = load_policy("equilibrium.npz")
+    expected = play_match(equilibrium.game, [equilibrium, StrategyProfile.uniform(equilibrium.game)], 1000, 0)
+    scores, _ = rows(capsys)
+    assert [score["mean"] for score in scores] == [score.mean for score in expected.scores]
+    assert [score["seat"] for score in scores] == [0, 1]
 
 
 def test_show_prints_names_of_actions(capsys):

@@ -300,10 +300,10 @@ def test_a_checkpoint_is_no_policy_and_a_policy_no_checkpoint(tmp_path, kuhn):
     solver = CFRPlusSolver(kuhn)
     solver.run(3)
     solver.save(tmp_path / "solver.npz")
-    with pytest.raises(ValueError, match="is not a policy"):
+    with pytest.raises(ValueError, match=r"is not a policy.*it is a checkpoint, which Solver\.load and --checkpoint read"):
         load_policy(tmp_path / "solver.npz")
     solver.average_profile().save(tmp_path / "policy.npz")
-    with pytest.raises(ValueError, match="is not a checkpoint"):
+    with pytest.raises(ValueError, match=r"is not a checkpoint.*it is a policy, which load_policy and the subcommands"):
         CFRPlusSolver.load(tmp_path / "policy.npz")
 
 

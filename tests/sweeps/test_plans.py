@@ -33,6 +33,13 @@ reduce = "off"
     assert read_plans(path) == plan_sweep(games, ["cfr", "cfr+"], iterations=100, averaging_power=[1.0, 2.5], reduce="off")
 
 
+def test_whole_numbers_may_be_floats(tmp_path):
+    (tmp_path / "sweep.toml").write_text('games = "kuhn_poker"\nalgorithms = "cfr"\niterations = 1e3')
+    assert read_plans(tmp_path / "sweep.toml") == plan_sweep("kuhn_poker", "cfr", iterations=1000)
+    with pytest.raises(TypeError, match=r"iterations must be of type int, got 1000\.5"):
+        plan_sweep("kuhn_poker", "cfr", iterations=1000.5)
+
+
 def test_ids_depend_on_all_attributes_and_on_defaults_only_by_value():
     plan = RunPlan("leduc_poker(players=3)", "user_rules:plain_plus", iterations=7)
     assert plan.id.startswith("leduc_poker-user_rules_plain_plus-")
