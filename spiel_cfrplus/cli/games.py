@@ -133,14 +133,14 @@ def _check_name(short_name: str) -> None:
 
 
 def compile_with_notes(
-    game: pyspiel.Game, limits: WalkLimits, *, cache: str | None = None, processes: int = 1
+    game: pyspiel.Game, limits: WalkLimits, *, cache: str | None = None, processes: int = 1, walk: str = "auto"
 ) -> SequenceFormGame:
     """Compiles the game and prints its size.
 
     Args:
       game: the game.
       limits: of the walk.
-      cache, processes: see `compile_game`.
+      cache, processes, walk: see `compile_game`.
 
     Raises:
       TimeoutError: the time limit was reached.
@@ -160,6 +160,7 @@ def compile_with_notes(
             compiled = compile_game(
                 game,
                 processes=processes,
+                walk=walk,
                 max_histories=limits.max_histories,
                 time_limit=limits.seconds_left,
                 progress=True,

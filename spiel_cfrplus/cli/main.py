@@ -109,7 +109,7 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
         _check_checkpoint(run, options)
     limits = WalkLimits.starting_now(options.max_histories, options.time_limit)
     try:
-        compiled = compile_with_notes(game, limits, cache=options.cache, processes=options.processes)
+        compiled = compile_with_notes(game, limits, cache=options.cache, processes=options.processes, walk=options.walk)
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     _check_players(compiled, options)

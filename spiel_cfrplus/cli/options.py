@@ -14,6 +14,7 @@ from spiel_cfrplus.cli import games, json_lines
 from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.cli.numbers import WholeNumbers
 from spiel_cfrplus.game.named_games import find_modules_in_current_folder
+from spiel_cfrplus.game.walk_choice import WALKS
 from spiel_cfrplus.solving import averaging
 from spiel_cfrplus.solving.algorithms import ALGORITHMS, PARAMETERS, Algorithm, algorithm_of
 from spiel_cfrplus.solving.averaging import Averaging
@@ -63,6 +64,7 @@ flags.DEFINE_float(
 flags.DEFINE_integer("max_histories", None, "Refuse games with more histories than this.", lower_bound=1)
 flags.DEFINE_string("cache", None, "Directory in which the walk through the game is cached.")
 flags.DEFINE_integer("processes", 1, "Number of processes that walk through the game.", lower_bound=1)
+flags.DEFINE_enum("walk", "auto", WALKS, "Walk through the game in C++ (native) or in Python.")
 flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and to save to with the rows and at the end.")
 flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
 flags.DEFINE_string("output", None, "A .csv or .jsonl file to which the rows of all runs are written while they run.")
@@ -115,6 +117,7 @@ _WITH_LINEAR_PROGRAM = frozenset(
         "time_limit",
         "tremble",
         "verify",
+        "walk",
     )
 )
 # Flags for algorithms in which the players play against each other.
@@ -172,6 +175,7 @@ class Options:
     max_histories: int | None
     cache: str | None
     processes: int
+    walk: str
     checkpoint: str | None
     checkpoint_every: float
     output: str | None
@@ -217,6 +221,7 @@ def read_options() -> Options:
         max_histories=FLAGS.max_histories,
         cache=FLAGS.cache,
         processes=FLAGS.processes,
+        walk=FLAGS.walk,
         checkpoint=FLAGS.checkpoint,
         checkpoint_every=FLAGS.checkpoint_every,
         output=FLAGS.output,

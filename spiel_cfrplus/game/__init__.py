@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from spiel_cfrplus.game import checks as checks
     from spiel_cfrplus.game import efg as efg
     from spiel_cfrplus.game import game_tree as game_tree
+    from spiel_cfrplus.game import native_library as native_library
+    from spiel_cfrplus.game import native_walk as native_walk
     from spiel_cfrplus.game import parallel_walk as parallel_walk
     from spiel_cfrplus.game import payoffs as payoffs
     from spiel_cfrplus.game import portable_games as portable_games
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.game import turn_based as turn_based
     from spiel_cfrplus.game import walk as walk
     from spiel_cfrplus.game import walk_cache as walk_cache
+    from spiel_cfrplus.game import walk_choice as walk_choice
     from spiel_cfrplus.game import walk_limits as walk_limits
 else:
     __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

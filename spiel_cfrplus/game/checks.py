@@ -16,6 +16,8 @@ _MAX_PLAYOUTS = 100
 # Exceptions that information_state_string may raise: OpenSpiel raises if the game provides no string, and Python games raise if
 # a part is missing, such as the observer that produces the string.
 _NO_STRING = (pyspiel.SpielError, NotImplementedError, AttributeError, RuntimeError)
+# A game object that draws numbers when a history is first visited, so that two walks in different orders differ.
+_DEPENDS_ON_ORDER = "add_noise"
 # In all playouts together, because a sequence of chance moves may be infinite.
 _MAX_CHANCE_MOVES = 10_000
 
@@ -118,6 +120,19 @@ def why_string_is_not_enough(game: pyspiel.Game) -> str | None:
     for _, value in all_parameters(parameters):
         if isinstance(value, Mapping) and not _is_native(pyspiel.load_game(value["name"], _without_name(value))):
             return f"it contains {value['name']}, a Python game or a matrix game, whose string does not determine its rules"
+    return None
+
+
+def why_copies_differ(game: pyspiel.Game) -> str | None:
+    """The reason why copies of a game, each of which walks a part of the tree, may disagree; None if they agree."""
+    parameters = game.get_parameters()
+    if reason := why_string_is_not_enough(game):
+        return reason
+    names = (value["name"] for _, value in all_parameters(parameters) if isinstance(value, Mapping))
+    if _DEPENDS_ON_ORDER in (game.get_type().short_name, *names):
+        return f"the returns of {_DEPENDS_ON_ORDER} depend on the order in which a copy of the game is walked"
+    if pyspiel.load_game(str(game)).get_parameters() != parameters:
+        return "its string does not contain all its parameters"
     return None
 
 

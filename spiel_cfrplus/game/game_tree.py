@@ -35,7 +35,8 @@ from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.parallel_walk import walk_whole_game
 from spiel_cfrplus.game.portable_games import Recipe, recipe
 from spiel_cfrplus.game.subgames import History, checked_roots, infostates_before, replay, root_distribution
-from spiel_cfrplus.game.walk import CHANCE, TERMINAL, WalkRecord, walk_game
+from spiel_cfrplus.game.walk import CHANCE, TERMINAL, WalkRecord
+from spiel_cfrplus.game.walk_choice import checked_walk, walk_in_one_process
 from spiel_cfrplus.game.walk_limits import WalkLimits, memory_errors_name
 from spiel_cfrplus.kernels import tree as tree_kernels
 
@@ -101,6 +102,7 @@ class GameTree(Immutable):
         game: pyspiel.Game,
         *,
         processes: int = 1,
+        walk: str = "auto",
         max_histories: int | None = None,
         time_limit: float | None = None,
         progress: bool = False,
@@ -109,8 +111,11 @@ class GameTree(Immutable):
 
         Args:
           game: a sequential game that has information-state strings and either no chance moves or explicit ones.
-          processes: number of processes for the walk; the result does not depend on it. More than 1 requires a game that is
-            part of the OpenSpiel library and that OpenSpiel can load from its string.
+          processes: number of processes for the walk, or of threads if it is native; the result does not depend on it. More
+            than 1 requires a game that is part of the OpenSpiel library and that OpenSpiel can load from its string.
+          walk: "native" is the walk in C++, which is compiled at its first use and requires such a game, Linux and a C++
+            compiler; "python" is the walk in Python; "auto" is native for games of 65,536 histories or more if it has been
+            compiled before, and of a million or more if it can be compiled. The result does not depend on it.
           max_histories: the largest number of histories; a larger tree raises an error.
           time_limit: stop the walk after about this many seconds; checked about every thousand histories.
           progress: show a progress bar on standard error, if that is a terminal.
@@ -128,7 +133,7 @@ class GameTree(Immutable):
         """
         limits = WalkLimits.starting_now(max_histories, time_limit)
         check_game(game)
-        record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
+        record = walk_whole_game(game, processes=processes, walk=walk, limits=limits, progress=progress)
         return cls.from_record(game, ((),), record)
 
     @classmethod
@@ -189,6 +194,7 @@ class GameTree(Immutable):
         states: pyspiel.State | Sequence[pyspiel.State],
         reach: npt.ArrayLike | None = None,
         *,
+        walk: str = "auto",
         max_histories: int | None = None,
         time_limit: float | None = None,
         progress: bool = False,
@@ -198,19 +204,19 @@ class GameTree(Immutable):
         Args:
           states: one state, or the k roots of a subgame.
           reach: each player's reach of each root, see `subgames.root_distribution`.
-          max_histories, time_limit, progress: as for `from_game`.
+          walk, max_histories, time_limit, progress: as for `from_game`.
 
         Raises:
           TypeError, ValueError: invalid states or reach, see `subgames`; or as for `from_game`.
           MemoryError, TimeoutError: as for `from_game`.
           ValueError: an infostate contains histories both before a root and below one.
         """
-        limits = WalkLimits.starting_now(max_histories, time_limit)
+        limits, walk = WalkLimits.starting_now(max_histories, time_limit), checked_walk(walk)
         game, roots = checked_roots(states)
         check_game(game)
         probabilities = root_distribution(game, roots, reach).tolist()
         with progress_bar(progress, unit="histories") as advance:
-            record = walk_game(game, roots, probabilities, limits=limits, advance=advance)
+            record = walk_in_one_process(game, roots, probabilities, walk=walk, limits=limits, advance=advance)
         tree = cls.from_record(game, roots, record)
         _check_not_cut(tree)
         return tree

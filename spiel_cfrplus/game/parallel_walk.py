@@ -5,7 +5,7 @@ own `TreeWalk`. The main process visits the histories above that ply and inserts
 infostates that are new receive the next numbers in the order of the visits.
 
 Workers are new processes rather than forks, so they are independent of the threads of this process and do not import its main
-module. They load the game from its string, which must determine its rules; see `checks.why_string_is_not_enough`.
+module. They load the game from its string, which must determine its rules; see `checks.why_copies_differ`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import pyspiel
 
 from spiel_cfrplus._utils.progress import progress_bar
 from spiel_cfrplus._utils.validation import at_most_cores
-from spiel_cfrplus.game.checks import why_string_is_not_enough
+from spiel_cfrplus.game.checks import why_copies_differ
 from spiel_cfrplus.game.size_estimate import warn_if_too_large, warning_on_the_way
 from spiel_cfrplus.game.subgames import History, actions_of, replay
-from spiel_cfrplus.game.walk import CHANCE, TERMINAL, TreeWalk, WalkRecord, walk_game
+from spiel_cfrplus.game.walk import CHANCE, TERMINAL, TreeWalk, WalkRecord
+from spiel_cfrplus.game.walk_choice import checked_walk, prefers_native, walk_in_one_process
 from spiel_cfrplus.game.walk_limits import NO_LIMITS, WalkLimits, memory_errors_name
 
 # More parts than processes balance the load. Few parts limit the data sent, because each part sends all its infostates,
@@ -53,18 +54,24 @@ def walk_whole_game(
     game: pyspiel.Game,
     *,
     processes: int = 1,
+    walk: str = "auto",
     limits: WalkLimits = NO_LIMITS,
     progress: bool = False,
 ) -> WalkRecord:
-    """Walks a whole game, in this process or in several worker processes.
+    """Walks a whole game, in this process or in several worker processes, or natively in several threads.
 
     Raises:
-      ValueError: more processes than the machine has cores.
+      ValueError: more processes than the machine has cores, or `walk` is not one of `walk_choice.WALKS`.
       MemoryError, TimeoutError, ValueError: see `GameTree.from_game`. If a worker fails, this process repeats the walk, so that
         the error is the same as with one process.
     """
-    if at_most_cores(processes, "processes") > 1:
+    at_most_cores(processes, "processes")
+    walk = checked_walk(walk)
+    if processes > 1 and walk != "native":
         _check_loads_from_string(game)
+        if walk == "auto":
+            walk = "native" if prefers_native(game, limits) else "python"
+    if processes > 1 and walk == "python":
         cut, roots = _cut(game, processes * _PARTS_PER_PROCESS * _MIN_ROOTS_PER_PART, limits)
         numbers = np.array_split(np.arange(len(roots)), processes * _PARTS_PER_PROCESS)
         parts = [[roots[number] for number in part] for part in numbers if len(part)]
@@ -74,17 +81,18 @@ def walk_whole_game(
                 progress_bar(progress, unit="histories") as advance,
                 _workers(game, parts, processes, limits) as results,
             ):
-                walk = TreeWalk(game, limits, advance)
-                with memory_errors_name(walk.describe):
-                    return _joined(game, cut, results, walk)
+                joined = TreeWalk(game, limits, advance)
+                with memory_errors_name(joined.describe):
+                    return _joined(game, cut, results, joined)
         except _PartError:
             pass
     with progress_bar(progress, unit="histories") as advance:
-        return walk_game(game, limits=limits, advance=warning_on_the_way(game, limits, advance))
+        advance = warning_on_the_way(game, limits, advance)
+        return walk_in_one_process(game, walk=walk, threads=processes, limits=limits, advance=advance)
 
 
 def _check_loads_from_string(game: pyspiel.Game) -> None:
-    reason = why_string_is_not_enough(game)
+    reason = why_copies_differ(game)
     if reason is not None:
         raise ValueError(
             f"{game} cannot be walked by several processes, which load it from its string: {reason}; use processes=1"

@@ -198,6 +198,7 @@ def compile_game(
     game: pyspiel.Game | SequenceFormGame,
     *,
     processes: int = 1,
+    walk: str = "auto",
     max_histories: int | None = None,
     time_limit: float | None = None,
     progress: bool = False,
@@ -206,7 +207,7 @@ def compile_game(
     """Walks and compiles a game; returns a compiled game unchanged.
 
     Args:
-      game, processes, max_histories, time_limit, progress: see `GameTree.from_game`.
+      game, processes, walk, max_histories, time_limit, progress: see `GameTree.from_game`.
       cache: a directory for cached walks, created if it does not exist. If it contains the walk of the game, the walk is read
         instead of repeated. See `walk_cache` for games that are not cached.
 
@@ -220,11 +221,11 @@ def compile_game(
         return game
     if cache is None:
         tree = GameTree.from_game(
-            game, processes=processes, max_histories=max_histories, time_limit=time_limit, progress=progress
+            game, processes=processes, walk=walk, max_histories=max_histories, time_limit=time_limit, progress=progress
         )
     else:
         limits = WalkLimits.starting_now(max_histories, time_limit)
-        tree = cached_tree(game, cache, processes=processes, limits=limits, progress=progress)
+        tree = cached_tree(game, cache, processes=processes, walk=walk, limits=limits, progress=progress)
     return SequenceFormGame.from_tree(tree)
 
 
@@ -232,6 +233,7 @@ def compile_subgame(
     states: pyspiel.State | Sequence[pyspiel.State],
     reach: npt.ArrayLike | None = None,
     *,
+    walk: str = "auto",
     max_histories: int | None = None,
     time_limit: float | None = None,
     progress: bool = False,
@@ -264,7 +266,7 @@ def compile_subgame(
       reach: (k, n), or (n,) for one state: each player's reach, the product of its own action probabilities on the path, as
         computed by `players_reach`; each player's reach may be scaled by any positive constant. By default 1: the states are
         weighted by chance reach only.
-      max_histories, time_limit, progress: as for `compile_game`.
+      walk, max_histories, time_limit, progress: as for `compile_game`.
 
     Raises:
       MemoryError, TimeoutError: as for `compile_game`.
@@ -276,7 +278,7 @@ def compile_subgame(
     >>> compile_subgame(state).treeplexes[0].infostate_keys
     ('0pb',)
     """
-    tree = GameTree.from_states(states, reach, max_histories=max_histories, time_limit=time_limit, progress=progress)
+    tree = GameTree.from_states(states, reach, walk=walk, max_histories=max_histories, time_limit=time_limit, progress=progress)
     return SequenceFormGame.from_tree(tree)
 
 

@@ -8,15 +8,15 @@ occur later in a game, or at random, may be missed. On systems without `fork`, s
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
 import random
 import signal
-import warnings
 from collections.abc import Callable
 
 import psutil
 import pyspiel
+
+from spiel_cfrplus._utils.forks import status_of_fork
 
 _PLAYOUTS = 20
 # Moves that also copy the state; copies are slow in Python games.
@@ -36,18 +36,7 @@ def fault_of(load: Callable[[], pyspiel.Game]) -> str | None:
     """
     if not hasattr(os, "fork"):
         return None
-    with warnings.catch_warnings():
-        # Python warns about forks of processes with threads. The child is safe, because it calls OpenSpiel only.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        _try_and_exit(load)
-    try:
-        _, status = os.waitpid(child, 0)
-    except BaseException:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        raise
+    status = status_of_fork(lambda: _try(load), seconds=_MAX_SECONDS)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGALRM:
         return f"OpenSpiel ends the process with {signal.Signals(os.WTERMSIG(status)).name}"
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == _OUT_OF_MEMORY:
@@ -55,22 +44,14 @@ def fault_of(load: Callable[[], pyspiel.Game]) -> str | None:
     return None
 
 
-def _try_and_exit(load: Callable[[], pyspiel.Game]) -> None:
-    """Runs the trial in the forked process; never returns."""
-    exit_code = 0
+def _try(load: Callable[[], pyspiel.Game]) -> int:
+    """Runs the trial in the forked process, and returns the exit code."""
     try:
-        faulthandler.disable()
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.alarm(_MAX_SECONDS)
-        null_device = os.open(os.devnull, os.O_WRONLY)
-        for stream in (1, 2):
-            os.dup2(null_device, stream)
         _limit_memory()
         _play(load())
     except MemoryError:
-        exit_code = _OUT_OF_MEMORY
-    finally:
-        os._exit(exit_code)
+        return _OUT_OF_MEMORY
+    return 0
 
 
 def _limit_memory() -> None:
@@ -79,7 +60,6 @@ def _limit_memory() -> None:
     limit = psutil.Process().memory_info().vms + _MAX_BYTES
     with contextlib.suppress(OSError, ValueError):  # the process may already have a lower limit
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _play(game: pyspiel.Game) -> None:

@@ -31,6 +31,7 @@ from spiel_cfrplus.game.checks import all_parameters, check_game, why_string_is_
 from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.parallel_walk import walk_whole_game
 from spiel_cfrplus.game.walk import CHANCE, TERMINAL, WalkRecord
+from spiel_cfrplus.game.walk_choice import checked_walk
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES, NO_LIMITS, WalkLimits
 
 FORMAT = 1
@@ -75,6 +76,7 @@ def cached_tree(
     directory: str | os.PathLike[str],
     *,
     processes: int = 1,
+    walk: str = "auto",
     limits: WalkLimits = NO_LIMITS,
     progress: bool = False,
 ) -> GameTree:
@@ -92,10 +94,11 @@ def cached_tree(
     if not checked_path(directory, "cache"):
         raise ValueError("cache must be the name of a directory, got an empty one")
     check_game(game)
+    walk = checked_walk(walk)
     reason = why_string_is_not_enough(game)
     if reason is not None:
         warnings.warn(f"{game} is not cached in {directory}: {reason}", stacklevel=3)
-        record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
+        record = walk_whole_game(game, processes=processes, walk=walk, limits=limits, progress=progress)
         return GameTree.from_record(game, ((),), record)
     path = record_path(game, directory)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +118,7 @@ def cached_tree(
             )
             path.unlink()
     check_writable(path)
-    record = walk_whole_game(game, processes=processes, limits=limits, progress=progress)
+    record = walk_whole_game(game, processes=processes, walk=walk, limits=limits, progress=progress)
     tree = GameTree.from_record(game, ((),), record)
     try:
         _write(path, game, record)

@@ -38,7 +38,7 @@ def only_in_parts(monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("walked in this process")
 
-    monkeypatch.setattr(parallel_walk, "walk_game", refuse)
+    monkeypatch.setattr(parallel_walk, "walk_in_one_process", refuse)
 
 
 def walked_here(game, parts, limits=NO_LIMITS):
@@ -93,7 +93,13 @@ def test_the_number_of_processes_is_positive(processes):
         compile_game(LIARS, processes=processes)
 
 
-@pytest.mark.parametrize("load", [games.GAMES["python_kuhn_poker"], lambda: games.chain(3), lambda: games.python_chain(3)])
+NOISY = "misere(game=add_noise(epsilon=0.1,seed=1,game=kuhn_poker()))"
+
+
+@pytest.mark.parametrize(
+    "load",
+    [games.GAMES["python_kuhn_poker"], lambda: games.chain(3), lambda: games.python_chain(3), lambda: pyspiel.load_game(NOISY)],
+)
 def test_games_that_workers_cannot_load_are_refused(load):
     game = load()
     with pytest.raises(ValueError, match=games.mentions(str(game), "cannot be walked by several processes", "use processes=1")):
@@ -121,7 +127,7 @@ def test_errors_are_the_same_as_with_one_process():
 def test_infostates_whose_actions_differ_between_parts_are_refused(monkeypatch):
     # No native game has such infostates, so a Python one takes its place. Its parts are single histories.
     game = games.different_actions_game()
-    monkeypatch.setattr(parallel_walk, "why_string_is_not_enough", lambda game: None)
+    monkeypatch.setattr(parallel_walk, "why_copies_differ", lambda game: None)
     monkeypatch.setattr(parallel_walk, "_workers", lambda game, parts, *_: walked_here(game, parts))
     with pytest.raises(ValueError, match=games.mentions("'same' of player 0", "[0, 1]", "[0, 1, 2]", "history [1]")):
         walk_whole_game(game, processes=2)
@@ -143,7 +149,7 @@ def is_there(pid):
 
 
 def test_ctrl_c_ends_all_processes():
-    script = "import pyspiel, spiel_cfrplus; spiel_cfrplus.compile_game(pyspiel.load_game('tic_tac_toe'), processes=2)"
+    script = "import pyspiel, spiel_cfrplus; spiel_cfrplus.compile_game(pyspiel.load_game('tic_tac_toe'), processes=2, walk='python')"
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, start_new_session=True, text=True)
     while len(workers := children_of(process.pid)) < 2:
         assert process.poll() is None

@@ -32,7 +32,7 @@ def test_a_game_whose_chance_moves_never_end_is_refused_at_the_limit():
 
 
 def test_the_limit_applies_above_the_cut(monkeypatch):
-    monkeypatch.setattr("spiel_cfrplus.game.parallel_walk.why_string_is_not_enough", lambda game: None)
+    monkeypatch.setattr("spiel_cfrplus.game.parallel_walk.why_copies_differ", lambda game: None)
     game = games.endless_chance_game()
     with pytest.raises(ValueError, match="max_histories=20 "):
         compile_game(game, processes=2, max_histories=20)
