@@ -170,9 +170,7 @@ def _walk(
     actions = np.array([action for root in roots for action in root], np.int64)
     probabilities = np.array(root_probabilities, np.float64)
     text = str(game).encode()
-    handle = library.walk_new(
-        text, len(roots), *map(_address, (lengths, actions, probabilities)), threads, limits.max_histories
-    )
+    handle = library.walk_new(text, len(roots), *_addresses(lengths, actions, probabilities), threads, limits.max_histories)
 
     def describe() -> str:
         counts = f"{library.walk_counted(handle)} histories and {library.walk_infostates(handle)} infostates"
@@ -224,16 +222,16 @@ def _run(library: ctypes.CDLL, handle: int, game: pyspiel.Game, limits: WalkLimi
 
 def _record(library: ctypes.CDLL, handle: int, num_players: int) -> WalkRecord:
     sizes = np.empty(7, np.int64)
-    library.walk_sizes(handle, _address(sizes))
+    library.walk_sizes(handle, sizes.ctypes.data)
     num_histories, num_chance, num_outcomes, num_returns, num_infostates, num_actions, key_bytes = sizes.tolist()
     players, lengths = np.empty(num_infostates, np.int8), np.empty(num_infostates, np.int32)
     keys, counts = np.empty(key_bytes, np.uint8), np.empty(num_infostates, np.int32)
     actions = np.empty(num_actions, np.int64)
-    library.walk_take_infostates(handle, *map(_address, (players, lengths, keys, counts, actions)))
+    library.walk_take_infostates(handle, *_addresses(players, lengths, keys, counts, actions))
     nodes, outcome_counts = np.empty(num_histories, np.int32), np.empty(num_chance, np.int32)
     outcomes, probabilities = np.empty(num_outcomes, np.int64), np.empty(num_outcomes)
     returns = np.empty((num_returns // num_players, num_players))
-    library.walk_take_histories(handle, *map(_address, (nodes, outcome_counts, outcomes, probabilities, returns)))
+    library.walk_take_histories(handle, *_addresses(nodes, outcome_counts, outcomes, probabilities, returns))
     return WalkRecord(
         nodes=nodes,
         num_outcomes=outcome_counts,
@@ -247,8 +245,8 @@ def _record(library: ctypes.CDLL, handle: int, num_players: int) -> WalkRecord:
     )
 
 
-def _address(array: np.ndarray) -> int:
-    return array.ctypes.data
+def _addresses(*arrays: np.ndarray) -> list[int]:
+    return [array.ctypes.data for array in arrays]
 
 
 def _texts(joined: bytes, lengths: np.ndarray) -> tuple[str, ...]:

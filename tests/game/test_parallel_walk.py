@@ -149,7 +149,8 @@ def is_there(pid):
 
 
 def test_ctrl_c_ends_all_processes():
-    script = "import pyspiel, spiel_cfrplus; spiel_cfrplus.compile_game(pyspiel.load_game('tic_tac_toe'), processes=2, walk='python')"
+    options = "processes=2, walk='python'"
+    script = f"import pyspiel, spiel_cfrplus; spiel_cfrplus.compile_game(pyspiel.load_game('tic_tac_toe'), {options})"
     process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE, start_new_session=True, text=True)
     while len(workers := children_of(process.pid)) < 2:
         assert process.poll() is None
