@@ -111,7 +111,7 @@ def test_the_wheel_contains_the_package_its_license_and_its_metadata(environment
         names = set(wheel.namelist())
         info = f"spiel_cfrplus-{spiel_cfrplus.__version__}.dist-info"
         metadata = email.message_from_bytes(wheel.read(f"{info}/METADATA"))
-    assert {"spiel_cfrplus/py.typed", f"{info}/licenses/LICENSE"} <= names
+    assert {"spiel_cfrplus/py.typed", "spiel_cfrplus/game/native_walk.cc", f"{info}/licenses/LICENSE"} <= names
     assert {name.partition("/")[0] for name in names} == {"spiel_cfrplus", info}
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"
