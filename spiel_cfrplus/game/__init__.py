@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.game import checks as checks
     from spiel_cfrplus.game import efg as efg
     from spiel_cfrplus.game import game_tree as game_tree
+    from spiel_cfrplus.game import named_games as named_games
     from spiel_cfrplus.game import native_library as native_library
     from spiel_cfrplus.game import native_walk as native_walk
     from spiel_cfrplus.game import parallel_walk as parallel_walk
