@@ -10,6 +10,7 @@ import games
 import numpy as np
 import pyspiel
 import pytest
+from walk_records import assert_same
 
 from spiel_cfrplus import compile_game, compile_subgame
 from spiel_cfrplus._utils.progress import no_advance
@@ -87,16 +88,6 @@ def forgotten():
     native_walk._library_or_reason.cache_clear()
     yield
     native_walk._library_or_reason.cache_clear()
-
-
-def assert_same(ours, expected):
-    for field in dataclasses.fields(expected):
-        mine, theirs = getattr(ours, field.name), getattr(expected, field.name)
-        if isinstance(theirs, np.ndarray):
-            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape), field.name
-            assert mine.tobytes() == theirs.tobytes(), field.name
-        else:
-            assert mine == theirs, field.name
 
 
 def assert_same_records(name):

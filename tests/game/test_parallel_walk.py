@@ -1,7 +1,6 @@
 """The walk in several processes compared with the walk in one."""
 
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
@@ -9,9 +8,9 @@ import sys
 import time
 
 import games
-import numpy as np
 import pyspiel
 import pytest
+from walk_records import assert_same
 
 from spiel_cfrplus import compile_game
 from spiel_cfrplus.game import parallel_walk
@@ -19,16 +18,6 @@ from spiel_cfrplus.game.parallel_walk import walk_whole_game
 from spiel_cfrplus.game.walk_limits import NO_LIMITS
 
 LIARS = pyspiel.load_game("liars_dice(dice_sides=3)")
-
-
-def assert_same(ours, expected):
-    for field in dataclasses.fields(expected):
-        mine, theirs = getattr(ours, field.name), getattr(expected, field.name)
-        if isinstance(theirs, np.ndarray):
-            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
-            assert mine.tobytes() == theirs.tobytes()
-        else:
-            assert mine == theirs
 
 
 @pytest.fixture
