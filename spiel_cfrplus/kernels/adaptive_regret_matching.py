@@ -9,6 +9,10 @@ import math
 from spiel_cfrplus.kernels.compilation import jit
 from spiel_cfrplus.kernels.regret_matching import action_weight, add_regret, instantaneous_regret, play_in_proportion
 
+# Powers of numbers between the first two, with exponents up to 5, are float64, also as sums; the reciprocals of smaller numbers
+# than the third one may overflow.
+LEAST_BASE, LARGEST_BASE, SMALLEST_NORMAL = 1e-60, 1e60, 2.0**-1022
+
 
 @jit
 def squared_norm_term(memory, regret, a):
@@ -90,7 +94,8 @@ def increasing_regret_matching(point, values, policy, memory, parameters, t):
     play_in_proportion(point, predicted, total, policy, memory)
 
 
-# Powers of regrets, and discounts that depend on the volatility of regrets.
+# Powers of regrets, and discounts that depend on the volatility of regrets. The update of one decision point is a long chain of
+# operations that wait for each other, so its time is their latency: divisions are few, and selections are maxima.
 
 
 @jit
@@ -101,8 +106,8 @@ def discount(exponent, log_t):
 
 @jit
 def discounted(regret, positive_factor, negative_factor):
-    """The regret times the factor of its sign."""
-    return regret * (positive_factor if regret >= 0.0 else negative_factor)
+    """The regret times the factor of its sign; the negative factor is at most the positive one."""
+    return max(regret * positive_factor, regret * negative_factor)
 
 
 @jit
@@ -112,16 +117,32 @@ def boosted(change, boost):
 
 
 @jit
-def power_of_regret(memory, regret, largest, exponent, a):
-    """(regret / largest)^exponent, or 0 if the regret is not positive, times the number of merged actions up to a factor.
+def take_powers(point, preferences, memory, scale, exponent):
+    """Replaces each preference x by (scale x)^exponent, or 0 if it is negative; returns their sum.
 
-    The square root is several times as fast as a power.
+    An action that represents k of n actions has the preference k / n x and the power k / n (scale x)^exponent. The square root
+    is several times as fast as a power.
     """
-    if regret <= 0.0:
-        return 0.0
-    weight = action_weight(memory.uniform_policy, a)
-    ratio = regret / largest / weight
-    return weight * (ratio * math.sqrt(ratio) if exponent == 1.5 else ratio**exponent)
+    total = 0.0
+    for a in point.actions:
+        ratio, weight = max(preferences[a], 0.0) * scale, action_weight(memory.uniform_policy, a)
+        power = ratio * math.sqrt(ratio / weight) if exponent == 1.5 else weight * (ratio / weight) ** exponent
+        preferences[a] = power
+        total += power
+    return total
+
+
+@jit
+def play_powers(point, preferences, largest, policy, memory, exponent):
+    """Sets the policy in proportion to the powers of the positive preferences, of which the largest is given.
+
+    They are divided by the largest one, or by the smallest number with a reciprocal, if their powers may not be float64.
+    """
+    if LEAST_BASE < largest < LARGEST_BASE:
+        total = take_powers(point, preferences, memory, 1.0, exponent)
+    else:
+        total = take_powers(point, preferences, memory, 1.0 / max(largest, SMALLEST_NORMAL), exponent)
+    play_in_proportion(point, preferences, total, policy, memory)
 
 
 @jit
@@ -140,44 +161,48 @@ def update_sharpened(point, values, policy, memory, parameters, positive_factor,
         projected = discounted(regrets[a], positive_factor, negative_factor)
         preferences[a] = add_regret(memory, projected, prediction_weight * change, a)
         largest = max(largest, preferences[a])
-    total = 0.0
-    for a in point.actions:
-        preferences[a] = power_of_regret(memory, preferences[a], largest, parameters.exponent, a)
-        total += preferences[a]
-    play_in_proportion(point, preferences, total, policy, memory)
+    play_powers(point, preferences, largest, policy, memory, parameters.exponent)
 
 
 @jit
 def sharpened_regret_matching(point, values, policy, memory, parameters, t):
-    """`update_sharpened` with discounts t^alpha / (t^alpha + 1) and t^beta / (t^beta + 1)."""
+    """`update_sharpened` with discounts t^alpha / (t^alpha + 1) and t^b / (t^b + 1), where b = min(alpha, beta)."""
     positive = discount(parameters.alpha, parameters.log_t)
-    negative = discount(parameters.beta, parameters.log_t)
+    negative = min(positive, discount(parameters.beta, parameters.log_t))
     update_sharpened(point, values, policy, memory, parameters, positive, negative, parameters.prediction_weight, -math.inf)
 
 
 @jit
-def volatility(point, values, memory, parameters, t):
-    """The moving average of max |r| at the decision point, `memory.magnitude`, relative to `parameters.unit` and at most 1."""
-    largest = 0.0
-    for a in point.actions:
-        largest = max(largest, abs(values[a] - point.value))
+def average_magnitude(point, values, memory, parameters, t):
+    """The moving average of max |r| at the decision point, in `memory.magnitude`.
+
+    The largest and the smallest value do not wait for the value of the policy; rounding preserves order, so the maximum is the
+    same float64.
+    """
     share = parameters.smoothing if t > 1 else 1.0
-    magnitude = share * largest + (1.0 - share) * memory.magnitude[point.infostate]
+    earlier = (1.0 - share) * memory.magnitude[point.infostate]
+    highest, lowest = -math.inf, math.inf
+    for a in point.actions:
+        highest, lowest = max(highest, values[a]), min(lowest, values[a])
+    magnitude = share * max(highest - point.value, point.value - lowest) + earlier
     memory.magnitude[point.infostate] = magnitude
-    return min(1.0, magnitude / parameters.unit)
+    return magnitude
 
 
 @jit
 def volatile_regret_matching(point, values, policy, memory, parameters, t):
     """`update_sharpened` with discounts and a prediction that decrease with the volatility of the regrets.
 
-    The exponents are a = max(0.1, alpha - reduction) and b = min(a, beta - reduction). Of the exponentials only one depends on
-    the decision point; the others are computed once.
+    With v = min(1, magnitude / unit) the exponents of t are a = max(0.1, alpha - sensitivity v) and
+    b = min(a, beta - sensitivity v), and the factors 1 / (1 + t^-a) and 1 / (1 + t^-b). Of the exponentials only one depends on
+    the decision point; the others, and divisions of parameters, are computed once.
     """
-    reduction, log_t = parameters.sensitivity * volatility(point, values, memory, parameters, t), parameters.log_t
-    decay = math.exp(-reduction * log_t)
-    power_a = max(math.exp(0.1 * log_t), math.exp(parameters.alpha * log_t) * decay)
-    power_b = min(power_a, math.exp(parameters.beta * log_t) * decay)
-    positive, negative = power_a / (power_a + 1.0), power_b / (power_b + 1.0)
-    weight = parameters.prediction_weight * max(0.0, 1.0 - reduction)
+    sensitivity, log_t = parameters.sensitivity, parameters.log_t
+    magnitude = average_magnitude(point, values, memory, parameters, t)
+    volatility = min(1.0, magnitude * (1.0 / parameters.unit))
+    increase = math.exp(volatility * (sensitivity * log_t))
+    inverse_a = min(math.exp(-0.1 * log_t), math.exp(-parameters.alpha * log_t) * increase)
+    inverse_b = max(inverse_a, math.exp(-parameters.beta * log_t) * increase)
+    positive, negative = 1.0 / (1.0 + inverse_a), 1.0 / (1.0 + inverse_b)
+    weight = parameters.prediction_weight * max(0.0, 1.0 - sensitivity * volatility)
     update_sharpened(point, values, policy, memory, parameters, positive, negative, weight, parameters.floor)

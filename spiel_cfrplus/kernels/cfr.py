@@ -18,9 +18,10 @@ def value_of_one_copy(copies, j, values, start, stop, value):
     """With `copies`, divides the values at an infostate by the number of merged infostates; returns the value divided by it."""
     if copies is None:
         return value
+    share = 1.0 / copies[j]
     for s in range(start, stop):
-        values[s] /= copies[j]
-    return value / copies[j]
+        values[s] *= share
+    return value * share
 
 
 @jit

@@ -108,5 +108,5 @@ sharpened_predictive_regret_matching = local_rule(
 )
 """VAD-CFR's update without volatility, boost and floor: an ablation of `volatile_predictive_regret_matching`.
 
-It does not depend on the unit of the payoffs.
+It does not depend on the unit of the payoffs. As there, the exponent of negative regrets is min(alpha, beta).
 """
