@@ -194,6 +194,7 @@ def test_curves_survive_as_arrays():
         np.full((1, 7), np.nan),
         np.full((1, 7), 0.5),
         np.full((1, 7), -2.0),
+        np.array([[1.0, 0.1, 0.1, 0.05, 0.0, np.nan, np.inf]]),  # infinitely many bytes
     ],
 )
 def test_other_arrays_are_no_curve(rows):

@@ -242,6 +242,12 @@ def test_games_with_other_payoffs_have_different_fingerprints(field, kuhn):
     assert dataclasses.replace(kuhn, **{field: frozen(values, values.dtype)}).fingerprint != kuhn.fingerprint
 
 
+def test_compiled_games_are_compared_by_identity(kuhn):
+    again = compile_game(kuhn.tree.game)
+    assert {kuhn: "first", again: "second"} == {again: "second", kuhn: "first"}
+    assert kuhn != again
+
+
 def test_equal_games_have_equal_fingerprints(kuhn):
     assert compile_game(pyspiel.load_game("kuhn_poker(players=2)")).fingerprint == kuhn.fingerprint
 
