@@ -127,18 +127,40 @@ def from_csv(path):
         table.setdefault(row["infostate"], []).append((int(row["action"]), float(row["probability"])))
     return table
 
-game = pyspiel.load_game(GAME)
+def infostates(game):  # legal actions by infostate, in the order of players and then of the first visit
+    found = [{} for _ in range(game.num_players())]
+    def visit(state):
+        if state.is_player_node():
+            found[state.current_player()].setdefault(state.information_state_string(), state.legal_actions())
+        for action in () if state.is_terminal() else state.legal_actions():
+            visit(state.child(action))
+    visit(game.new_initial_state())
+    return [pair for own in found for pair in own.items()]
+
+def with_keys_of(game, table):
+    return {
+        key: list(zip(actions, [probability for _, probability in row], strict=True))
+        for (key, actions), row in zip(infostates(game), table.values(), strict=True)
+    }
+
+game = pyspiel.load_efg_game(open(EFG).read()) if EFG else pyspiel.load_game(GAME)
 for read, path in ((from_npz, NPZ), (from_json, JSON), (from_csv, CSV)):
-    print(repr(pyspiel.nash_conv(game, pyspiel.TabularPolicy(read(path)))))
+    table = with_keys_of(game, read(path)) if EFG else read(path)
+    print(repr(pyspiel.nash_conv(game, pyspiel.TabularPolicy(table))))
 """
+# Games that OpenSpiel alone can load only from the `.efg` file that this package writes.
+AS_EFG = ("random_efg", "subgame", "locked")
 
 
 @pytest.mark.parametrize(
-    "name", ["kuhn_poker", "kuhn_poker_3p", "leduc_poker", "goofspiel_3", "tiny_hanabi", "universal_poker"]
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in (*AS_EFG, "python_kuhn_poker") else ()) for name in CASES]
 )
 def test_files_are_read_without_this_package(name, tmp_path):
-    profile = some_profile(compile_game(GAMES[name]()))
-    script = f"GAME = {str(profile.game.tree.game)!r}\n"
+    profile = some_profile(compile_game(CASES[name][0]()))
+    efg = str(tmp_path / "game.efg") if name in AS_EFG else ""
+    if efg:
+        write_efg(profile.game, efg)
+    script = f"GAME, EFG = {str(profile.game.tree.game)!r}, {efg!r}\n"
     for extension in FORMATS:
         profile.save(tmp_path / f"policy.{extension}")
         script += f"{extension.upper()} = {str(tmp_path / f'policy.{extension}')!r}\n"
