@@ -111,8 +111,11 @@ class KernelCache:
             self._files.remove(f"{self._kernel}-")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """The compiled code for the argument types; None if it is not in the cache and must be compiled."""
-        target_context.refresh()
+        """The compiled code for the argument types; None if it is not in the cache and must be compiled.
+
+        Numba's own cache first initializes the target, which imports half of Numba, and SciPy: 0.5 s, a third of the time of a
+        short process. Machine code needs none of it, and the compiler initializes the target itself.
+        """
         name = self._file_name(signature)
         files = self._find_files(target_context.codegen()) if name else None
         content = files.read(name) if files and name else None
