@@ -139,5 +139,9 @@ def _labels(names: Sequence[str], actions: Sequence[int]) -> list[str]:
 
 
 def _label(text: str) -> str:
-    """A text that can stand in quotation marks on one line; neither format has escapes that both read."""
-    return printable(text).replace('"', "'").replace("\\", "/")
+    """A text that can stand in quotation marks on one line; neither format has escapes that both read.
+
+    Gambit 16.7 refuses labels with other than printable ASCII characters, spaces at an end, or two spaces in a row.
+    """
+    ascii_text = printable(text).encode("ascii", "replace").decode()
+    return " ".join(ascii_text.replace('"', "'").replace("\\", "/").split())
