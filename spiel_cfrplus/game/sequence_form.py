@@ -147,8 +147,7 @@ class SequenceFormGame(Immutable):
         for player in range(self.num_players):
             passes.payoff_gradient(arrays, payoffs, player, uniform, magnitude)
             passes.best_response(arrays, player, magnitude, response)
-        largest = np.maximum.reduceat(magnitude, arrays.sequence_start[:-1])
-        return frozen(layouts.RELATIVE_TIE_TOLERANCE * np.repeat(largest, np.diff(arrays.sequence_start)), np.float64)
+        return tolerance_of_magnitudes(arrays, magnitude)
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -293,6 +292,12 @@ def _compile(tree: GameTree) -> SequenceFormGame:
     )
     payoff_sequences, payoffs = sum_by_rows(end_sequences, terminal_chance_reach(tree), tree.returns)
     return SequenceFormGame(tree, treeplexes, sealed(payoff_sequences), sealed(payoffs))
+
+
+def tolerance_of_magnitudes(treeplexes: layouts.TreeplexArrays, magnitude: np.ndarray) -> np.ndarray:
+    """float64 (S,), `SequenceFormGame.tie_tolerance` from the magnitude of the terms of each sequence's value."""
+    largest = np.maximum.reduceat(magnitude, treeplexes.sequence_start[:-1])
+    return frozen(layouts.RELATIVE_TIE_TOLERANCE * np.repeat(largest, np.diff(treeplexes.sequence_start)), np.float64)
 
 
 def terminal_chance_reach(tree: GameTree) -> np.ndarray:

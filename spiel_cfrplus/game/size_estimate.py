@@ -141,9 +141,28 @@ def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None
     """
     limits = WalkLimits.starting_now(time_limit=time_limit)
     check_game(game)
-    generator = random.Random(seed)
-    histories, decisions, key_bytes, visits = 1.0, 0.0, 0.0, 1
-    probes: list[_Probe] = [(game.new_initial_state(), 1.0)]
+    return _estimate(game, [(game.new_initial_state(), 1.0)], random.Random(seed), PROBES, limits)
+
+
+def histories_below(game: pyspiel.Game, states: Sequence[pyspiel.State], most_roots: int, num_probes: int) -> float:
+    """An estimate of the number of histories in the subtrees of `states`, which are included.
+
+    Args:
+      game: the game, which has been checked.
+      states: the states; those after the first `most_roots` at equal distances are represented by these.
+      most_roots: the largest number of states below which probes are made.
+      num_probes: the largest number of probes per ply.
+    """
+    roots = states[:: -(-len(states) // most_roots)]
+    probes = [(state, len(states) / len(roots)) for state in roots]
+    return _estimate(game, probes, random.Random(0), num_probes, WalkLimits.starting_now()).num_histories
+
+
+def _estimate(
+    game: pyspiel.Game, probes: list[_Probe], generator: random.Random, num_probes: int, limits: WalkLimits
+) -> SizeEstimate:
+    """The size of the subtrees of the first probes."""
+    histories, decisions, key_bytes, visits = sum(weight for _, weight in probes), 0.0, 0.0, len(probes)
     while probes and histories <= MOST_HISTORIES and visits <= _MAX_VISITS and limits.seconds_left > 0:
         weights = [weight for _, weight in probes]
         edges = [edge for number, (state, _) in enumerate(probes) for edge in _edges(state, number)]
@@ -152,8 +171,8 @@ def estimate_size(game: pyspiel.Game, seed: int = 0, *, time_limit: float | None
             if state.current_player() >= 0:
                 decisions += weight
                 key_bytes += weight * _key_bytes(game, state)
-        if len(edges) > PROBES:
-            chosen = _sample(sorted(edges), weights, generator)
+        if len(edges) > num_probes:
+            chosen = _sample(sorted(edges), weights, generator, num_probes)
         else:
             chosen = [(edge, weights[edge[3]]) for edge in edges]  # edge[3] is the index of the probe
         probes = [(probes[number][0].child(action), weight) for (*_, number, action), weight in chosen]
@@ -173,8 +192,10 @@ def _edges(state: pyspiel.State, number: int) -> list[_Edge]:
     return [(player, len(actions), place, number, action) for place, action in enumerate(actions)]
 
 
-def _sample(edges: Sequence[_Edge], weights: Sequence[float], generator: random.Random) -> list[tuple[_Edge, float]]:
-    """About `PROBES` of the edges, which are sorted by stratum, each with its new weight: systematic sampling.
+def _sample(
+    edges: Sequence[_Edge], weights: Sequence[float], generator: random.Random, num_probes: int
+) -> list[tuple[_Edge, float]]:
+    """About `num_probes` of the edges, which are sorted by stratum, each with its new weight: systematic sampling.
 
     Edge e is chosen with probability p_e, proportional to its fraction of the weight of its stratum, and receives the weight
     w_e / p_e.
@@ -185,7 +206,7 @@ def _sample(edges: Sequence[_Edge], weights: Sequence[float], generator: random.
     chosen, cumulative_probability, threshold = [], 0.0, generator.random()
     for edge in edges:
         *stratum, number, _ = edge
-        probability = min(1.0, weights[number] / stratum_weight[tuple(stratum)] * PROBES / len(stratum_weight))
+        probability = min(1.0, weights[number] / stratum_weight[tuple(stratum)] * num_probes / len(stratum_weight))
         cumulative_probability += probability
         if cumulative_probability > threshold:
             chosen.append((edge, weights[number] / probability))

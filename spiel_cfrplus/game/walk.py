@@ -185,6 +185,11 @@ class TreeWalk:
         self._visit_end(state, actor)
         return []
 
+    def visit_cut(self) -> None:
+        """Records a history whose subtree is walked elsewhere, as a terminal history with returns 0."""
+        self._nodes.append(TERMINAL)
+        self._returns.extend([0.0] * self._num_players)
+
     def number_of(self, player: int, key: str, actions: list[int]) -> int | None:
         """The number of an infostate, which is added if it is new; None if it is known with different legal actions."""
         infostate = self._infostate_of_key[player].get(key)

@@ -1,4 +1,4 @@
-"""Compiled functions of `partition`: the grouping of infostates into parts, and iterations in several threads."""
+"""Compiled functions of `partition` and `distributed`: the grouping of infostates into parts, and iterations in parts."""
 
 from spiel_cfrplus.kernels.barrier import MAX_SPINS, arrive, release_team, wait
 from spiel_cfrplus.kernels.compilation import jit
@@ -48,6 +48,41 @@ def play_block(treeplexes, state, block, weight):
     sequence_form(treeplexes, block, state.policy, state.reach)
     if weight != 0.0:
         average_strategy(treeplexes, block, state, weight)
+
+
+@jit
+def update_with_boundary(
+    treeplexes,
+    payoffs,
+    state,
+    player,
+    boundary,
+    received,
+    update,
+    rule,
+    schedule,
+    memory,
+    parameters,
+    steps,
+    step,
+    weight,
+):
+    """The update of a player in a top tree or in the parts of one process, see `distributed`; `play_block` follows.
+
+    Args:
+      treeplexes, payoffs, state: a top tree, or the parts of a process, as a game.
+      player: the player.
+      boundary, received: int64 (B,) and float64 (B,), boundary sequences of a top tree and their counterfactual values in the
+        parts, which are added to the payoff gradient in this order; empty for parts.
+      update, rule, schedule, memory, parameters, steps: see `self_play`.
+      step: the row of `steps`.
+      weight: of the current strategy in the average; 0 if it is not averaged.
+    """
+    payoff_gradient(treeplexes, payoffs, player, state.reach, state.values)
+    for place in range(boundary.size):
+        state.values[boundary[place]] += received[place]
+    functions, current = RuleFunctions(update, rule, schedule), row_of_parameters(parameters, steps.parameters, step)
+    update_block(treeplexes, state, player, functions, memory, current, steps.skip_unreached[step], weight)
 
 
 @jit

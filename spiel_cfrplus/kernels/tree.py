@@ -58,15 +58,18 @@ def counting_sort_pass(keys, order, next_place, placed):
 
 
 @jit
-def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence):
+def trace_sequences(
+    parent, actor, infostate, first_sequence, last_sequence, num_children, parent_sequence, root_sequences=None
+):
     """Computes the last sequence of each player at each history, and the parent sequence of each infostate.
 
     Args:
       parent, actor, infostate: arrays of a `GameTree`, H histories.
       first_sequence: int64 (I,), the number of the first sequence of each infostate.
-      last_sequence: int32 (H, n), output; row 0 contains the empty sequences on entry.
+      last_sequence: int32 (H, n), output; on entry, row 0 contains the last sequences at history 0, usually the empty ones.
       num_children: int32 (H,), scratch, zeros on entry.
       parent_sequence: int32 (I,), output, -1 on entry.
+      root_sequences: int32 (k, n), the last sequences at the k children of history 0, if they differ from those at history 0.
 
     Returns:
       The first decision history at which the player's last sequence differs from that at an earlier history of the same
@@ -77,6 +80,9 @@ def trace_sequences(parent, actor, infostate, first_sequence, last_sequence, num
             above = parent[h]
             for player in range(last_sequence.shape[1]):
                 last_sequence[h, player] = last_sequence[above, player]
+            if root_sequences is not None and above == 0:
+                for player in range(last_sequence.shape[1]):
+                    last_sequence[h, player] = root_sequences[num_children[0], player]
             if actor[above] >= 0:
                 last_sequence[h, actor[above]] = first_sequence[infostate[above]] + num_children[above]
             num_children[above] += 1
@@ -105,8 +111,11 @@ def find_repeated_infostate(infostate, subtree_end, latest):
 
 @jit
 def chance_reach(parent, chance_probability, reach):
-    """The product of chance probabilities on the path to each history; `reach` is float64 (H,)."""
-    reach[0] = 1.0
+    """The product of chance probabilities on the path to each history; `reach` is float64 (H,).
+
+    The probability of history 0 is 1, or the chance reach of a single root in the whole game.
+    """
+    reach[0] = chance_probability[0]
     for h in range(1, parent.size):
         reach[h] = reach[parent[h]] * chance_probability[h]
 

@@ -145,18 +145,32 @@ def _leaders(above: np.ndarray) -> np.ndarray:
 def _assign_parts(player: np.ndarray, unit: np.ndarray, work: np.ndarray, num_parts: int) -> np.ndarray:
     """The part, from 0, of each infostate below the top trees.
 
-    Greedy: units, groups or subtrees that are not divided, are assigned in descending order of work to the part with the least
-    work so far.
+    A unit is a group, or a subtree of a group that is divided.
     """
     _, first, unit = np.unique(unit, return_index=True, return_inverse=True)
     size = np.bincount(unit, work)
-    loads = [[(0.0, part) for part in range(num_parts)] for _ in range(player.max(initial=-1) + 1)]
     part_of = np.empty(len(first), np.int64)
-    for heaviest in np.argsort(-size, kind="stable").tolist():
-        parts = loads[player[first[heaviest]]]
-        load, part_of[heaviest] = parts[0]
-        heapq.heapreplace(parts, (load + size[heaviest], part_of[heaviest]))
+    for one in range(player.max(initial=-1) + 1):
+        own = player[first] == one
+        part_of[own] = dealt_out(size[own], num_parts)
     return part_of[unit]
+
+
+def dealt_out(sizes: np.ndarray, num_parts: int) -> np.ndarray:
+    """int64 (U,), the part, from 0, to which each of U units is assigned.
+
+    Greedy: in descending order of size, each unit is assigned to the part with the least so far.
+
+    Args:
+      sizes: (U,), the sizes of the units.
+      num_parts: number of parts.
+    """
+    loads = [(0.0, part) for part in range(num_parts)]
+    part_of = np.empty(len(sizes), np.int64)
+    for largest in np.argsort(-sizes, kind="stable").tolist():
+        load, part_of[largest] = loads[0]
+        heapq.heapreplace(loads, (load + sizes[largest], part_of[largest]))
+    return part_of
 
 
 def _partition_treeplexes(

@@ -1,0 +1,191 @@
+"""Compilation of a game in several processes: the cut, the top tree, and the parts, which share no infostate.
+
+>>> import pyspiel
+>>> compiled = compile_in_parts(pyspiel.load_game("leduc_poker"), num_parts=4)
+>>> print(compiled)
+leduc_poker(): 4 parts, the largest with 31.3 % (estimated); cut at plies 4 to 5, 150 histories
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cfrplus._utils.arrays import Immutable
+from spiel_cfrplus.distributed.communicator import Alone, Communicator
+from spiel_cfrplus.distributed.cut import Cut, checked_num_parts, choose_cut
+from spiel_cfrplus.distributed.parts import Part, PlayerPart, Share, compile_part, share_of
+from spiel_cfrplus.distributed.top_tree import TopTree, walk_top_tree
+from spiel_cfrplus.game.walk_limits import NO_LIMITS, WalkLimits
+from spiel_cfrplus.solving.partition import dealt_out
+
+
+class PartError(Exception):
+    """A part cannot be walked; the message names the process, the part, and the error, which is its cause."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DistributedGame(Immutable):
+    """A game in parts, of which this process has some; n players.
+
+    Attributes:
+      game: the game.
+      communicator: the processes.
+      cut: the cut.
+      top: the top tree.
+      rank_of: int64 (num_parts,), the process of each part.
+      share: the parts of this process as one game.
+      players: for each part of this process, the piece of each player.
+      fingerprints: for each part of this process, a digest of its data.
+      num_histories: the histories of the whole game.
+    """
+
+    game: pyspiel.Game
+    communicator: Communicator
+    cut: Cut
+    top: TopTree
+    rank_of: np.ndarray
+    share: Share
+    players: tuple[tuple[PlayerPart, ...], ...]
+    fingerprints: tuple[str, ...]
+    num_histories: int
+
+    def __str__(self) -> str:
+        return f"{self.game}: {self.cut}"
+
+    def _summary(self) -> str:
+        return f"{self}, process {self.communicator.rank} of {self.communicator.size}"
+
+    @property
+    def num_players(self) -> int:
+        return self.top.game.num_players
+
+    @property
+    def own_parts(self) -> list[int]:
+        """The parts of this process, ascending."""
+        return parts_of(self.rank_of, self.communicator.rank)
+
+
+def parts_of(rank_of: np.ndarray, rank: int) -> list[int]:
+    """The parts of a process, ascending."""
+    return np.flatnonzero(rank_of == rank).tolist()
+
+
+def compile_in_parts(
+    game: pyspiel.Game,
+    communicator: Communicator | None = None,
+    *,
+    num_parts: int | None = None,
+    ply: int | None = None,
+    cut: Cut | None = None,
+    limits: WalkLimits = NO_LIMITS,
+) -> DistributedGame:
+    """Walks and compiles a game in parts; all processes call it with the same arguments.
+
+    Parts that turn out to share an infostate are joined and walked again.
+
+    Args:
+      game: the game, made in each process.
+      communicator: the processes; by default this one alone.
+      num_parts: the largest number of parts; by default four for each process, and at least 16.
+      ply: the ply of the cut; by default `choose_cut` chooses one.
+      cut: a cut made before, such as that of a checkpoint; excludes the two others.
+      limits: limits on the histories and the time of the top tree, and of each part.
+
+    Raises:
+      TypeError, ValueError: see `GameTree.from_game`, `choose_cut` and `SequenceFormGame.from_tree`; the processes have
+        different games; or an infostate has histories above the cut and below it.
+      PartError: a part cannot be walked, for one of these reasons.
+    """
+    communicator = Alone() if communicator is None else communicator
+    if cut is None:
+        cut = choose_cut(game, checked_num_parts(num_parts, communicator.size), ply)
+    _check_same(game, cut, communicator)
+    walked: dict[tuple[int, ...], Part] = {}
+    while True:
+        top = walk_top_tree(game, cut, limits)
+        rank_of = dealt_out(cut.share, communicator.size)
+        own = {tuple(np.flatnonzero(top.part == number).tolist()): number for number in parts_of(rank_of, communicator.rank)}
+        # A part of this process that was not joined with another one is not walked again.
+        walked = {members: part for members, part in walked.items() if members in own}
+        for members, number in own.items():
+            if members in walked:
+                walked[members] = dataclasses.replace(walked[members], number=number)
+            else:
+                walked[members] = _compiled_part(game, top, number, communicator.rank, limits)
+        parts = sorted(walked.values(), key=lambda part: part.number)
+        _check_above(top, parts)
+        pairs = _parts_with_common_infostates(parts, communicator)
+        if len(pairs) == 0:
+            break
+        cut = cut.joined(pairs)
+    counts = communicator.gather_rows(np.array([[sum(part.num_histories for part in parts)]]))
+    return DistributedGame(
+        game=game,
+        communicator=communicator,
+        cut=cut,
+        top=top,
+        rank_of=rank_of,
+        share=share_of(parts, game.num_players()),
+        players=tuple(part.players for part in parts),
+        fingerprints=tuple(part.fingerprint for part in parts),
+        num_histories=top.game.tree.num_histories - len(top.histories) + sum(int(count[0, 0]) for count in counts),
+    )
+
+
+def _check_same(game: pyspiel.Game, cut: Cut, communicator: Communicator) -> None:
+    """Checks that all processes cut the same game at the same histories.
+
+    Raises:
+      ValueError: they do not.
+    """
+    digest = hashlib.sha256(repr((str(game), cut.histories, cut.part.tolist())).encode())
+    rows = communicator.gather_rows(np.frombuffer(digest.digest(), np.int64).reshape(1, -1))
+    different = [rank for rank, row in enumerate(rows) if not np.array_equal(row, rows[0])]
+    if different:
+        raise ValueError(
+            f"{game}: process {different[0]} cuts the game at other histories than process 0; all processes must have the same "
+            "version of the game"
+        )
+
+
+def _compiled_part(game: pyspiel.Game, top: TopTree, number: int, rank: int, limits: WalkLimits) -> Part:
+    try:
+        return compile_part(game, top, number, limits)
+    except MemoryError as error:
+        raise PartError(
+            f"process {rank}, part {number} of {top.num_parts}: memory ran out; use more processes, or more parts ({error})"
+        ) from error
+    except Exception as error:
+        raise PartError(f"process {rank}, part {number} of {top.num_parts}: {error}") from error
+
+
+def _check_above(top: TopTree, parts: Sequence[Part]) -> None:
+    for player, treeplex in enumerate(top.game.treeplexes):
+        for part in parts:
+            common = treeplex.decision_point_at.keys() & set(part.players[player].infostate_keys)
+            if common:
+                raise ValueError(
+                    f"{top.game.tree.game}: infostate {min(common)!r} of player {player} has histories above the cut and below "
+                    "it; choose another ply for the cut"
+                )
+
+
+def _parts_with_common_infostates(parts: Sequence[Part], communicator: Communicator) -> np.ndarray:
+    """int64 (m, 2), pairs of parts, of any process, that share an infostate.
+
+    Each process receives the hashes of a range, with the numbers of their parts, and compares these.
+    """
+    own = [np.column_stack([part.hashes(), np.full(part.num_infostates, part.number, np.uint64)]) for part in parts]
+    rows = np.concatenate([np.zeros((0, 3), np.uint64), *own])
+    receiver = rows[:, 0] % np.uint64(communicator.size)
+    rows = communicator.scatter_rows([rows[receiver == rank] for rank in range(communicator.size)])
+    rows = rows[np.lexsort(rows.T[::-1])]
+    above, below = rows[:-1], rows[1:]
+    common = (above[:, 0] == below[:, 0]) & (above[:, 1] == below[:, 1])
+    pairs = np.stack([above[common, 2], below[common, 2]], axis=1).astype(np.int64)
+    return np.unique(np.concatenate(communicator.gather_rows(np.unique(pairs, axis=0))), axis=0)

@@ -1,0 +1,197 @@
+"""The cut: histories whose subtrees are divided among parts, and the components in which they share infostates.
+
+Whether two subtrees share an infostate is known after they have been walked. A component here is found by what is cheap: from
+each history at the cut the path of first actions and the path of last actions are followed to the end of the game, and histories
+whose paths share an infostate are in one component. `compilation` compares the infostates of all parts after the walk, and joins
+parts that share one.
+
+The automatic cut starts at the root and repeatedly moves the cut of the largest component one ply down, until no component has
+more histories than a part should have.
+
+>>> import pyspiel
+>>> cut = choose_cut(pyspiel.load_game("leduc_poker"), num_parts=8)
+>>> cut.num_parts, len(cut.histories), round(cut.largest_share, 2)
+(8, 480, 0.19)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+import pyspiel
+import scipy.sparse
+import scipy.sparse.csgraph
+
+from spiel_cfrplus._utils.validation import checked_count
+from spiel_cfrplus.game.checks import check_game
+from spiel_cfrplus.game.size_estimate import histories_below
+from spiel_cfrplus.game.subgames import History, actions_of
+from spiel_cfrplus.solving.partition import dealt_out
+
+# For each process, so that its load is near the mean; and at least, so that a part takes little memory while it is walked.
+PARTS_PER_PROCESS = 4
+LEAST_PARTS = 16
+# The paths from a history at the cut take some tenths of a millisecond in a native game.
+_MOST_HISTORIES = 40_000
+_MOST_PLIES = 1_000
+# For the estimate of the size of one component; see `size_estimate`.
+_ROOTS, _PROBES = 4, 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """Histories at a cut, and their parts.
+
+    Attributes:
+      histories: k histories; none follows another, and none is terminal.
+      part: int64 (k,), the part of each history, from 0 to `num_parts` - 1.
+      share: float64 (num_parts,), the estimated fraction of the histories below the cut that each part contains.
+    """
+
+    histories: tuple[History, ...]
+    part: np.ndarray
+    share: np.ndarray
+
+    def __str__(self) -> str:
+        return f"{self.num_parts} parts, the largest with {100 * self.largest_share:.1f} % (estimated); {self._place}"
+
+    @property
+    def num_parts(self) -> int:
+        return len(self.share)
+
+    @property
+    def largest_share(self) -> float:
+        """The largest of `share`."""
+        return float(self.share.max())
+
+    @property
+    def _place(self) -> str:
+        plies = sorted({len(history) for history in self.histories})
+        where = f"ply {plies[0]}" if len(plies) == 1 else f"plies {plies[0]} to {plies[-1]}"
+        return f"cut at {where}, {len(self.histories)} histories"
+
+    def joined(self, pairs: np.ndarray) -> Cut:
+        """The cut with fewer parts.
+
+        Args:
+          pairs: int64 (m, 2), pairs of parts that become one part.
+        """
+        label = _components_of_pairs(self.num_parts, pairs[:, 0], pairs[:, 1])
+        return Cut(self.histories, label[self.part], np.bincount(label, self.share))
+
+
+def checked_num_parts(num_parts: int | None, num_processes: int) -> int:
+    """The number of parts, by default four for each process, and at least 16.
+
+    Raises:
+      TypeError, ValueError: not a positive integer, or fewer parts than processes.
+    """
+    if num_parts is None:
+        return max(LEAST_PARTS, PARTS_PER_PROCESS * num_processes)
+    return checked_count(num_parts, f"parts for {num_processes} processes", least=num_processes)
+
+
+def choose_cut(game: pyspiel.Game, num_parts: int, ply: int | None = None) -> Cut:
+    """Chooses a cut and deals its components to parts of about equal size.
+
+    Args:
+      game: a game, see `GameTree.from_game`.
+      num_parts: the largest number of parts.
+      ply: cut all histories at this ply; by default the cut moves down where a component is larger than a part should be.
+
+    Raises:
+      TypeError, ValueError: the game cannot be walked, `ply` is not a positive integer, or the game ends before it.
+    """
+    check_game(game)
+    components = _automatic(game, num_parts) if ply is None else _at_ply(game, checked_count(ply, "plies", least=1))
+    sizes = np.array([component.size for component in components])
+    part_of = dealt_out(sizes, min(num_parts, len(components)))
+    return Cut(
+        histories=tuple(tuple(state.history()) for component in components for state in component.states),
+        part=np.repeat(part_of, [len(component.states) for component in components]),
+        share=np.bincount(part_of, sizes) / sizes.sum(),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Component:
+    """States at the cut whose subtrees share infostates, and an estimate of the number of histories below them."""
+
+    states: Sequence[pyspiel.State]
+    size: float
+
+
+def _automatic(game: pyspiel.Game, num_parts: int) -> list[_Component]:
+    """Divides the largest component until all are small or nothing more can be divided."""
+    start = [game.new_initial_state()]
+    if start[0].is_terminal():
+        raise ValueError(f"{game} has one history, which cannot be cut")
+    order = itertools.count()  # of components of equal size
+    whole = histories_below(game, start, _ROOTS, _PROBES)
+    heap = [(-whole, next(order), _Component(start, whole))]
+    undivided, num_histories = [], 1
+    while heap and -heap[0][0] > whole / num_parts:
+        _, _, largest = heapq.heappop(heap)
+        below = _children(largest.states)
+        if not below or num_histories + len(below) > _MOST_HISTORIES:
+            undivided.append(largest)
+            continue
+        num_histories += len(below) - len(largest.states)
+        for component in _components(game, below):
+            heapq.heappush(heap, (-component.size, next(order), component))
+    found = undivided + [component for _, _, component in heap]
+    return sorted(found, key=lambda component: component.states[0].history())
+
+
+def _at_ply(game: pyspiel.Game, ply: int) -> list[_Component]:
+    states: Sequence[pyspiel.State] = [game.new_initial_state()]
+    for _ in range(ply):
+        states = _children(states)
+    if not states:
+        raise ValueError(f"{game} ends before ply {ply}; choose a smaller one for the cut")
+    return _components(game, states)
+
+
+def _children(states: Sequence[pyspiel.State]) -> list[pyspiel.State]:
+    """The children that are not terminal."""
+    children = (state.child(action) for state in states for action in actions_of(state))
+    return [child for child in children if not child.is_terminal()]
+
+
+def _components(game: pyspiel.Game, states: Sequence[pyspiel.State]) -> list[_Component]:
+    number: dict[Hashable, int] = {}
+    owners, infostates = [], []
+    for owner, state in enumerate(states):
+        for infostate in _infostates_on_paths(state):
+            owners.append(owner)
+            infostates.append(len(states) + number.setdefault(infostate, len(number)))
+    label = _components_of_pairs(len(states) + len(number), np.array(owners, int), np.array(infostates, int))
+    groups: dict[int, list[pyspiel.State]] = {}
+    for one, state in zip(label.tolist(), states, strict=False):
+        groups.setdefault(one, []).append(state)
+    return [_Component(group, histories_below(game, group, _ROOTS, _PROBES)) for group in groups.values()]
+
+
+def _components_of_pairs(size: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """int64 (size,), the component of each number in the graph with the edges (first, second), in order of appearance."""
+    graph = scipy.sparse.coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
+    _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    _, position, inverse = np.unique(label, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(position))[inverse])
+
+
+def _infostates_on_paths(state: pyspiel.State) -> Iterator[Hashable]:
+    """The infostates, (player, string), on the paths of first actions and of last actions below a state, itself included."""
+    for place in (0, -1):
+        below = state.clone()
+        for _ in range(_MOST_PLIES):
+            if below.is_terminal():
+                break
+            player = below.current_player()
+            if player >= 0:
+                yield player, below.information_state_string(player)
+            below.apply_action(actions_of(below)[place])
