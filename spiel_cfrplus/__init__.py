@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spiel_cfrplus import analysis as analysis
+    from spiel_cfrplus import distributed as distributed
     from spiel_cfrplus import game as game
     from spiel_cfrplus import kernels as kernels
     from spiel_cfrplus import openspiel as openspiel

@@ -97,6 +97,10 @@ def _job(arguments: list[str]) -> int:
         raise UsageError(f"unexpected argument {arguments[1]!r}; flags look like --game=kuhn_poker, subcommands are {names}")
     options = cli_options.read_options()
     with json_lines.printer(wanted=options.json) as print_json:
+        if options.distributed:
+            from spiel_cfrplus.cli import distributed  # MPI may not be installed
+
+            return distributed.solve(options, print_json)
         _check_files(options)
         with _reserved_files(options):
             return _solve_game(options, print_json)

@@ -65,6 +65,9 @@ flags.DEFINE_integer("max_histories", None, "Refuse games with more histories th
 flags.DEFINE_string("cache", None, "Directory in which the walk through the game is cached.")
 flags.DEFINE_integer("processes", 1, "Number of processes that walk through the game.", lower_bound=1)
 flags.DEFINE_enum("walk", "auto", WALKS, "Walk through the game in C++ (native) or in Python.")
+flags.DEFINE_boolean("distributed", False, "Solve one game in all processes that mpiexec starts, see docs/cluster.md.")
+flags.DEFINE_integer("parts", None, "With --distributed: the largest number of parts of the game.", lower_bound=1)
+flags.DEFINE_integer("cut", None, "With --distributed: the ply at which the game is cut into parts.", lower_bound=1)
 flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and to save to with the rows and at the end.")
 flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
 flags.DEFINE_string("output", None, "A .csv or .jsonl file to which the rows of all runs are written while they run.")
@@ -118,6 +121,36 @@ _WITH_LINEAR_PROGRAM = frozenset(
         "tremble",
         "verify",
         "walk",
+    )
+)
+# The flags that apply to `--distributed`.
+_DISTRIBUTED = frozenset(
+    (
+        "algorithm",
+        "alternating",
+        "averaging",
+        "averaging_delay",
+        "averaging_power",
+        "checkpoint",
+        "checkpoint_every",
+        "cut",
+        "distributed",
+        "exact_ties",
+        "game",
+        "import",
+        "iterations",
+        "json",
+        "last_iterate",
+        "max_histories",
+        "parts",
+        "players",
+        "prediction_weight",
+        "print_freq",
+        "rows_per_decade",
+        "save_policy",
+        "simultaneous",
+        "target_nash_conv",
+        "time_limit",
     )
 )
 # Flags for algorithms in which the players play against each other.
@@ -187,6 +220,9 @@ class Options:
     verify_large: bool
     crosscheck: bool
     tolerance: float
+    distributed: bool
+    parts: int | None
+    cut: int | None
 
 
 def read_options() -> Options:
@@ -199,6 +235,7 @@ def read_options() -> Options:
     _check_numbers()
     algorithms = _algorithms()
     _check_combinations(algorithms, alternating)
+    _check_distributed(algorithms)
     num_iterations = FLAGS.iterations or (_DEFAULT_CROSSCHECK_ITERATIONS if FLAGS.crosscheck else _DEFAULT_ITERATIONS)
     return Options(
         game=FLAGS.game.strip(),
@@ -233,6 +270,9 @@ def read_options() -> Options:
         verify_large=FLAGS["verify"].present > 0,
         crosscheck=FLAGS.crosscheck,
         tolerance=FLAGS.tolerance,
+        distributed=FLAGS.distributed,
+        parts=FLAGS.parts,
+        cut=FLAGS.cut,
     )
 
 
@@ -312,6 +352,25 @@ def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
         raise UsageError("--checkpoint_every has no effect without --checkpoint")
     if FLAGS.cce and alternating:
         raise UsageError("--cce needs --simultaneous: with alternating updates players do not play their strategies together")
+
+
+def _check_distributed(algorithms: list[Algorithm]) -> None:
+    """Checks that all flags apply to a game in parts, and that its algorithm can iterate on it."""
+    if not FLAGS.distributed:
+        for name in ("parts", "cut"):
+            if FLAGS[name].present:
+                raise UsageError(f"--{name} has no effect without --distributed")
+        return
+    for module in (__name__, games.__name__, json_lines.__name__):
+        for flag in FLAGS.get_key_flags_for_module(module):
+            if flag.present and flag.name not in _DISTRIBUTED:
+                raise UsageError(f"--{flag.name} has no effect with --distributed")
+    if len(algorithms) != 1:
+        raise UsageError("--distributed is for one algorithm that iterates")
+    for name in ("checkpoint", "save_policy"):
+        if FLAGS[name].value == "":
+            raise UsageError(f"--{name} needs the name of a folder")
+    _check_option(algorithms, "distributed", "threads")
 
 
 def _check_features(algorithms: list[Algorithm]) -> None:

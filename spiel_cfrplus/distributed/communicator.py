@@ -5,10 +5,14 @@ All processes call the same methods in the same order. Arrays are sent from thei
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
+
+_SPIN_SECONDS = 2e-4
+_SLEEP_SECONDS = 5e-5
 
 
 class Communicator(Protocol):
@@ -82,7 +86,8 @@ class MPICommunicator:
     def gather(self, values: np.ndarray, counts: Sequence[int]) -> np.ndarray:
         """See `Communicator.gather`."""
         received = np.empty(sum(counts))
-        self._comm.Allgatherv([np.ascontiguousarray(values), self._mpi.DOUBLE], [received, list(counts), self._mpi.DOUBLE])
+        kind = self._mpi.DOUBLE
+        _wait(self._comm.Iallgatherv([np.ascontiguousarray(values), kind], [received, list(counts), kind]))
         return received
 
     def gather_rows(self, rows: np.ndarray) -> list[np.ndarray]:
@@ -108,3 +113,19 @@ class MPICommunicator:
     def wait_for_all(self) -> None:
         """See `Communicator.wait_for_all`."""
         self._comm.Barrier()
+
+    def end_all(self, exit_code: int) -> NoReturn:
+        """Ends all processes, without cleanup; for errors in one of them."""
+        self._comm.Abort(exit_code)
+        raise AssertionError("Abort returned")
+
+
+def _wait(request: Any) -> None:
+    """Waits for a message; after a short time the process sleeps, as waiting threads do, see `kernels.barrier`.
+
+    MPI's own functions would use a core, which other processes may need.
+    """
+    until = time.perf_counter() + _SPIN_SECONDS
+    while not request.Test():
+        if time.perf_counter() > until:
+            time.sleep(_SLEEP_SECONDS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -64,12 +65,20 @@ class Part(Immutable):
       players: the piece of each player.
       payoffs: `PayoffArrays` in which the sequences of each player have the numbers of its `PlayerPart`.
       num_histories: histories at the cut and below it.
+      component: int64 (I,), a component of the cut that contains each infostate; player after player, as `hashes`.
+      common: int64 (m, 2), pairs of components that share an infostate of the part.
+      sums: the smallest and the largest sum of the returns of all players at a terminal history.
+      largest_return: the largest absolute return.
     """
 
     number: int
     players: tuple[PlayerPart, ...]
     payoffs: layouts.PayoffArrays
     num_histories: int
+    component: np.ndarray
+    common: np.ndarray
+    sums: tuple[float, float]
+    largest_return: float
 
     def _summary(self) -> str:
         return f"part {self.number}, {self.num_histories} histories, {self.num_infostates} infostates"
@@ -114,21 +123,65 @@ def compile_part(game: pyspiel.Game, top: TopTree, number: int, limits: WalkLimi
     roots = tuple(top.histories[member] for member in members)
     record = walk_game(game, roots, [1 / len(roots)] * len(roots), limits=limits)
     tree = _with_chance_reach(normalized(GameTree.from_record(game, roots, record)), top.chance_reach[members])
+    _check_not_above(top, tree)
+    component, common = _components_of_infostates(tree, top.component[members])
     boundary, at_roots = zip(*(np.unique(own, return_inverse=True) for own in top.boundary[members].T), strict=True)
     last_sequence, parent_sequence = trace_sequences(tree, np.stack(at_roots, axis=1).astype(np.int32))
     end_sequences = last_sequence[tree.terminal]
     del last_sequence  # arrays over histories are large
     players = tuple(_player_part(tree, player, own, parent_sequence) for player, own in enumerate(boundary))
     sequences, payoffs = sum_by_rows(end_sequences, terminal_chance_reach(tree), tree.returns)
-    num_histories = tree.num_histories - (len(roots) > 1)
+    num_histories, sums, largest = tree.num_histories - (len(roots) > 1), tree.returns.sum(axis=1), np.abs(tree.returns).max()
     del tree, record, end_sequences
-    return Part(number, players, group_payoffs(sequences, payoffs, [0] * len(players)), num_histories)
+    return Part(
+        number=number,
+        players=players,
+        payoffs=group_payoffs(sequences, payoffs, [0] * len(players)),
+        num_histories=num_histories,
+        component=component,
+        common=common,
+        sums=(float(sums.min()), float(sums.max())),
+        largest_return=float(largest),
+    )
+
+
+def _components_of_infostates(tree: GameTree, component_of_root: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The attributes `component` and `common` of a part, from the components of the roots of its tree."""
+    if len(component_of_root) == 1:
+        return np.full(tree.num_infostates, component_of_root[0]), np.zeros((0, 2), np.int64)
+    roots = np.flatnonzero(tree.parent == 0)
+    sizes = np.diff(np.append(roots, tree.num_histories))
+    decisions = np.flatnonzero(tree.infostate[1:] >= 0)
+    component = np.repeat(component_of_root.astype(np.int32), sizes)[decisions]
+    infostate = tree.infostate[1:][decisions]
+    found = np.zeros(tree.num_infostates, np.int32)
+    found[infostate] = component
+    differ = found[infostate] != component
+    common = np.unique(np.stack([found[infostate[differ]], component[differ]], axis=1), axis=0)
+    order = np.argsort(tree.infostate_player, kind="stable")
+    return found[order].astype(np.int64), common.astype(np.int64)
+
+
+def _check_not_above(top: TopTree, tree: GameTree) -> None:
+    """Checks that no infostate of a part has histories above the cut.
+
+    Raises:
+      ValueError: one has.
+    """
+    above = {(own.player, key) for own in top.game.treeplexes for key in own.infostate_keys}
+    common = above & set(zip(tree.infostate_player.tolist(), tree.infostate_keys, strict=True))
+    if common:
+        player, key = min(common)
+        raise ValueError(
+            f"{tree.game}: infostate {key!r} of player {player} has histories above the cut and below it; choose another ply "
+            "for the cut"
+        )
 
 
 def _with_chance_reach(tree: GameTree, reach: np.ndarray) -> GameTree:
     """The tree whose roots have their chance reach in the game, in place of a distribution."""
     probabilities = tree.chance_probability.copy()
-    probabilities[tree.parent == 0 if len(reach) > 1 else 0] = reach
+    probabilities[np.flatnonzero(tree.parent == 0) if len(reach) > 1 else slice(1)] = reach
     return dataclasses.replace(tree, chance_probability=sealed(probabilities))
 
 
@@ -188,13 +241,13 @@ class _Numbers:
     """
 
     def __init__(self, parts: Sequence[Part], num_players: int):
-        def offsets(counts: list[list[int]]) -> np.ndarray:
-            return np.concatenate([np.zeros((1, num_players), np.int64), np.cumsum(counts, axis=0, dtype=np.int64)])
+        def offsets(count: Callable[[PlayerPart], int]) -> np.ndarray:
+            counts = np.array([list(map(count, part.players)) for part in parts], np.int64).reshape(-1, num_players)
+            return np.concatenate([np.zeros((1, num_players), np.int64), np.cumsum(counts, axis=0)])
 
-        none = np.zeros((0, num_players), np.int64)
-        boundary = offsets([[len(own.boundary) for own in part.players] for part in parts] or none)
-        sequences = offsets([[own.num_sequences for own in part.players] for part in parts] or none)
-        infostates = offsets([[own.num_infostates for own in part.players] for part in parts] or none)
+        boundary = offsets(lambda own: len(own.boundary))
+        sequences = offsets(lambda own: own.num_sequences)
+        infostates = offsets(lambda own: own.num_infostates)
         first = np.concatenate([[0], np.cumsum(1 + boundary[-1] + sequences[-1])])
         self.player_start = first
         self.boundary = first[:-1] + 1 + boundary
@@ -206,14 +259,15 @@ class _Numbers:
         """The numbers, of type `layouts.INDEX`, of sequences of a player in the part at `place`."""
         num_boundary = len(part.players[player].boundary)
         to_boundary, to_own = self.boundary[place, player], self.sequences[place, player] - num_boundary
-        return np.where(sequences < num_boundary, to_boundary + sequences, to_own + sequences).astype(layouts.INDEX)
+        numbers = np.where(sequences < num_boundary, to_boundary + sequences, to_own + sequences)
+        return np.asarray(numbers, layouts.INDEX)
 
 
 def share_of(parts: Sequence[Part], num_players: int) -> Share:
     """Joins the parts of a process."""
     numbers = _Numbers(parts, num_players)
     slices = [
-        tuple(tuple(map(slice, start.tolist(), stop.tolist())) for start, stop in zip(own, own[1:], strict=False))
+        tuple(tuple(map(slice, start.tolist(), stop.tolist())) for start, stop in itertools.pairwise(own))
         for own in (numbers.infostates, numbers.sequences)
     ]
     return Share(

@@ -222,9 +222,7 @@ class DistributedSelfPlay:
             self._pass_up(player, absolute, self._best_response)
         return [tolerance_of_magnitudes(tables.treeplexes, tables.state.values) for tables in self._tables]
 
-    def _pass_up(
-        self, player: int, payoffs: Sequence[PayoffArrays], values_of: Callable[[_Tables, int], None]
-    ) -> np.ndarray:
+    def _pass_up(self, player: int, payoffs: Sequence[PayoffArrays], values_of: Callable[[_Tables, int], None]) -> np.ndarray:
         """Computes values of a player bottom-up, in the parts and then in the top tree; returns those of the top tree.
 
         Args:
@@ -346,7 +344,7 @@ class DistributedSelfPlay:
         return policies
 
     def top_policy(self, last_iterate: bool = False) -> npt.NDArray[np.float64]:
-        """The average or current policies of all players in the top tree, float64 (S,), over the sequences of `game.top.game`."""
+        """The average or current policies in the top tree, float64 (S,), over the sequences of `game.top.game`."""
         return self._policies(last_iterate)[0]
 
     def part_policies(self, last_iterate: bool = False) -> list[list[npt.NDArray[np.float64]]]:
@@ -365,7 +363,10 @@ class DistributedSelfPlay:
     def part_states(self) -> list[dict[str, np.ndarray]]:
         """For each part of this process, the arrays from which another session can continue, player after player."""
         return [
-            {name: np.concatenate([self._own.array(name)[own] for own in self._slices(place, name)]) for name in self._saved_names}
+            {
+                name: np.concatenate([self._own.array(name)[own] for own in self._slices(place, name)])
+                for name in self._saved_names
+            }
             for place in range(len(self.game.players))
         ]
 

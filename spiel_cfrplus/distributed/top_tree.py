@@ -26,14 +26,17 @@ class TopTree(Immutable):
     Attributes:
       game: the histories above the cut, and those at the cut as terminal histories with returns 0.
       histories: k histories at the cut, in preorder.
-      part: int64 (k,), the part of each of them.
+      leaves: int64 (k,), their numbers in the tree of `game`, ascending.
+      part, component: int64 (k,), the part and the component of each of them.
       boundary: int32 (k, n), the last sequence of each player at each of them, in the player's treeplex of `game`.
       chance_reach: float64 (k,), the product of the chance probabilities on the path to each of them.
     """
 
     game: SequenceFormGame
     histories: tuple[History, ...]
+    leaves: np.ndarray
     part: np.ndarray
+    component: np.ndarray
     boundary: np.ndarray
     chance_reach: np.ndarray
 
@@ -55,14 +58,14 @@ def walk_top_tree(game: pyspiel.Game, cut: Cut, limits: WalkLimits = NO_LIMITS) 
     Raises:
       MemoryError, TimeoutError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
     """
-    walk, part_of = TreeWalk(game, limits), dict(zip(cut.histories, cut.part.tolist(), strict=True))
+    walk, place_of = TreeWalk(game, limits), {history: place for place, history in enumerate(cut.histories)}
     histories: list[History] = []
     at_cut = []
     above = [game.new_initial_state()]
     while above:
         state = above.pop()
         history = tuple(state.history())
-        if history in part_of:
+        if history in place_of:
             at_cut.append(walk.num_histories)
             histories.append(history)
             walk.visit_cut()
@@ -72,10 +75,13 @@ def walk_top_tree(game: pyspiel.Game, cut: Cut, limits: WalkLimits = NO_LIMITS) 
     last_sequence, _ = trace_sequences(tree)
     reach = np.empty(tree.num_histories)
     tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
+    places = [place_of[history] for history in histories]
     return TopTree(
         game=SequenceFormGame.from_tree(tree),
         histories=tuple(histories),
-        part=frozen([part_of[history] for history in histories], np.int64),
+        leaves=frozen(at_cut, np.int64),
+        part=frozen(cut.part[places], np.int64),
+        component=frozen(cut.component[places], np.int64),
         boundary=frozen(last_sequence[at_cut], np.int32),
         chance_reach=frozen(reach[at_cut], np.float64),
     )

@@ -50,10 +50,7 @@ def trace_sequences(tree: GameTree, root_sequences: np.ndarray | None = None) ->
     parent_sequence = np.full(tree.num_infostates, _UNKNOWN, np.int32)
     num_children = np.zeros(tree.num_histories, np.int32)
     arrays = (tree.parent, tree.actor, tree.infostate, first_sequence, last_sequence, num_children, parent_sequence)
-    if len(at_roots) > 1:
-        conflict = tree_kernels.trace_sequences(*arrays, at_roots)
-    else:
-        conflict = tree_kernels.trace_sequences(*arrays)
+    conflict = tree_kernels.trace_sequences(*arrays, *([at_roots] if len(at_roots) > 1 else []))
     if conflict >= 0:
         _raise_recall_error(tree, conflict, with_roots=root_sequences is not None)
     return last_sequence, parent_sequence

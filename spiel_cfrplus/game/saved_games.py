@@ -59,7 +59,7 @@ class SavedGame:
             `max_histories`.
         """
         if game is None:
-            game = self._game_by_string(max_histories)
+            game = self.game_by_string(max_histories)
         game = compile_game(game, max_histories=max_histories)
         if game.fingerprint != self.fingerprint:
             raise ValueError(
@@ -68,8 +68,12 @@ class SavedGame:
             )
         return game
 
-    def _game_by_string(self, max_histories: int | None) -> SequenceFormGame:
-        """Compiles the game of the saved string; refuses it if it is larger than the saved one."""
+    def game_by_string(self, max_histories: int | None) -> SequenceFormGame:
+        """Compiles the game of the saved string; refuses it if it is larger than the saved one.
+
+        Raises:
+          ValueError: see `compiled_game`.
+        """
         game = self._load_game()
         WalkLimits.starting_now(max_histories).check_count(game, self.num_histories)
         try:

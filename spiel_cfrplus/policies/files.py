@@ -34,7 +34,7 @@ from spiel_cfrplus._utils.files import atomic_write, check_writable, checked_pat
 from spiel_cfrplus.game.saved_games import SavedGame
 from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game
 from spiel_cfrplus.game.walk_limits import MOST_HISTORIES
-from spiel_cfrplus.policies import text_files
+from spiel_cfrplus.policies import folders, text_files
 
 FORMAT = 1
 # What a header says, by type.
@@ -92,7 +92,10 @@ def write(path: str | os.PathLike[str], game: SequenceFormGame, probabilities: n
 def read(
     path: str | os.PathLike[str], game: pyspiel.Game | SequenceFormGame | None, max_histories: int | None
 ) -> tuple[SequenceFormGame, np.ndarray]:
-    """The compiled game and the numbers in a file, which may not be distributions; see `reading.load_policy`."""
+    """The compiled game and the numbers in a file or folder, which may not be distributions; see `reading.load_policy`."""
+    if os.path.isdir(checked_path(path)):
+        with _damaged_files_named(path):
+            return folders.read_folder(path, game, max_histories)
     return _format_of(path).read(path, game, max_histories)
 
 

@@ -85,10 +85,10 @@ def load_policy(
     *,
     max_histories: int | None = None,
 ) -> StrategyProfile:
-    """Reads what `StrategyProfile.save` wrote.
+    """Reads what `StrategyProfile.save` wrote, or the folder of a distributed solver.
 
     Args:
-      path: a file whose name ends in `.npz`, `.json` or `.csv`.
+      path: a file whose name ends in `.npz`, `.json` or `.csv`; or a folder, see `folders`.
       game: the game of the policy, or the compiled game, which avoids the walk. By default the game that `pyspiel.load_game`
         makes of the saved string. It must be given for a `.csv` file; for a subgame and for a game with locked infostates;
         and for matrix games, `.efg` games, unregistered Python games, and games that are read from files.
