@@ -122,7 +122,7 @@ def compile_part(game: pyspiel.Game, top: TopTree, number: int, limits: WalkLimi
     members = np.flatnonzero(top.part == number)
     roots = tuple(top.histories[member] for member in members)
     record = walk_game(game, roots, [1 / len(roots)] * len(roots), limits=limits)
-    tree = _with_chance_reach(normalized(GameTree.from_record(game, roots, record)), top.chance_reach[members])
+    tree = normalized(GameTree.from_record(game, roots, record))
     _check_not_above(top, tree)
     component, common = _components_of_infostates(tree, top.component[members])
     boundary, at_roots = zip(*(np.unique(own, return_inverse=True) for own in top.boundary[members].T), strict=True)
@@ -130,7 +130,7 @@ def compile_part(game: pyspiel.Game, top: TopTree, number: int, limits: WalkLimi
     end_sequences = last_sequence[tree.terminal]
     del last_sequence  # arrays over histories are large
     players = tuple(_player_part(tree, player, own, parent_sequence) for player, own in enumerate(boundary))
-    sequences, payoffs = sum_by_rows(end_sequences, terminal_chance_reach(tree), tree.returns)
+    sequences, payoffs = sum_by_rows(end_sequences, _terminal_chance_reach(tree, top.chance_reach[members]), tree.returns)
     num_histories, sums, largest = tree.num_histories - (len(roots) > 1), tree.returns.sum(axis=1), np.abs(tree.returns).max()
     del tree, record, end_sequences
     return Part(
@@ -178,11 +178,13 @@ def _check_not_above(top: TopTree, tree: GameTree) -> None:
         )
 
 
-def _with_chance_reach(tree: GameTree, reach: np.ndarray) -> GameTree:
-    """The tree whose roots have their chance reach in the game, in place of a distribution."""
-    probabilities = tree.chance_probability.copy()
-    probabilities[np.flatnonzero(tree.parent == 0) if len(reach) > 1 else slice(1)] = reach
-    return dataclasses.replace(tree, chance_probability=sealed(probabilities))
+def _terminal_chance_reach(tree: GameTree, of_roots: np.ndarray) -> np.ndarray:
+    """float64 (Z,), the chance reach of each terminal history in the whole game, from that of the roots."""
+    if len(of_roots) == 1:
+        return terminal_chance_reach(tree, float(of_roots[0]))
+    probabilities = tree.chance_probability.copy()  # of the roots, which are children of history 0, they are no distribution
+    probabilities[tree.parent == 0] = of_roots
+    return terminal_chance_reach(dataclasses.replace(tree, chance_probability=sealed(probabilities)))
 
 
 def _player_part(tree: GameTree, player: int, boundary: np.ndarray, parent_sequence: np.ndarray) -> PlayerPart:

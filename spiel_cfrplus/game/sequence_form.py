@@ -300,10 +300,15 @@ def tolerance_of_magnitudes(treeplexes: layouts.TreeplexArrays, magnitude: np.nd
     return frozen(layouts.RELATIVE_TIE_TOLERANCE * np.repeat(largest, np.diff(treeplexes.sequence_start)), np.float64)
 
 
-def terminal_chance_reach(tree: GameTree) -> np.ndarray:
-    """float64 (Z,), the product of chance probabilities on the path to each terminal history."""
+def terminal_chance_reach(tree: GameTree, first: float | None = None) -> np.ndarray:
+    """float64 (Z,), the product of chance probabilities on the path to each terminal history.
+
+    Args:
+      tree: the tree.
+      first: the first factor of all products, the chance reach of the root; by default there is none.
+    """
     reach = np.empty(tree.num_histories)
-    tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
+    tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach, *([] if first is None else [first]))
     return np.asarray(reach[tree.terminal])
 
 

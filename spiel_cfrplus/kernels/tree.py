@@ -110,12 +110,9 @@ def find_repeated_infostate(infostate, subtree_end, latest):
 
 
 @jit
-def chance_reach(parent, chance_probability, reach):
-    """The product of chance probabilities on the path to each history; `reach` is float64 (H,).
-
-    The probability of history 0 is 1, or the chance reach of a single root in the whole game.
-    """
-    reach[0] = chance_probability[0]
+def chance_reach(parent, chance_probability, reach, first=1.0):
+    """The product of `first` and the chance probabilities on the path to each history; `reach` is float64 (H,)."""
+    reach[0] = first
     for h in range(1, parent.size):
         reach[h] = reach[parent[h]] * chance_probability[h]
 

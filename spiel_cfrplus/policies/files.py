@@ -95,6 +95,8 @@ def read(
     """The compiled game and the numbers in a file or folder, which may not be distributions; see `reading.load_policy`."""
     if os.path.isdir(checked_path(path)):
         with _damaged_files_named(path):
+            if not os.path.exists(os.path.join(path, folders.LIST)):
+                raise DamagedError(f"not a regular file, and a folder without {folders.LIST}")
             return folders.read_folder(path, game, max_histories)
     return _format_of(path).read(path, game, max_histories)
 

@@ -16,6 +16,7 @@ LAYERS = (
     {"game"},
     {"policies", "regret_minimizers"},
     {"solving", "play"},
+    {"distributed"},
     {"analysis"},
     {"sweeps"},
     {"cli"},

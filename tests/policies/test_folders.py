@@ -49,7 +49,7 @@ def test_folders_that_were_not_completed_or_are_damaged_are_refused(leduc, kuhn,
     with pytest.raises(DamagedError, match=r"policy\.json"):
         probabilities_at(folder, 0, "0")
     (folder / "policy.json").unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match=r"a folder without policy\.json"):
         load_policy(folder, leduc)
 
 
