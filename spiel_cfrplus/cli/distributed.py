@@ -30,6 +30,7 @@ from spiel_cfrplus.distributed import (
 )
 from spiel_cfrplus.distributed.communicator import Communicator
 from spiel_cfrplus.distributed.compilation import parts_of
+from spiel_cfrplus.distributed.cut import Cut
 from spiel_cfrplus.distributed.results import save_policy
 from spiel_cfrplus.distributed.run import DistributedRun
 from spiel_cfrplus.game.walk_limits import WalkLimits
@@ -131,16 +132,30 @@ def _compiled(game: pyspiel.Game, communicator: Communicator, options: Options, 
     cut: dict[str, Any] = {"num_parts": options.parts, "ply": options.cut}
     if folder is not None and checkpoints.exists(folder):
         try:
-            cut = {"cut": checkpoints.read_cut(folder, game)}
+            cut = {"cut": _same_cut(checkpoints.read_cut(folder, game), options)}
         except (OSError, ValueError) as error:
             raise UsageError(f"--checkpoint={folder}: {error}") from error
-    compiled = compile_in_parts(game, communicator, **cut, limits=limits)
+    compiled = compile_in_parts(game, communicator, **cut, limits=limits, walk=options.walk)
     print(f"{compiled}; {compiled.num_histories} histories, compiled in {time.perf_counter() - started:.2f} s")
     # With these lines a process that mpiexec reports as killed can be found.
     for rank, place in enumerate(_places(communicator)):
         print(f"process {rank}, {place}: parts {', '.join(map(str, parts_of(compiled.rank_of, rank))) or 'none'}")
     sys.stdout.flush()
     return compiled
+
+
+def _same_cut(saved: Cut, options: Options) -> Cut:
+    """Checks that the cut of a checkpoint is the one that the flags ask for.
+
+    Raises:
+      ValueError: it is not.
+    """
+    if options.parts not in (None, saved.most_parts):
+        raise ValueError(f"it was saved with --parts={saved.most_parts}; pass the same flag")
+    plies = {len(history) for history in saved.histories}
+    if options.cut is not None and plies != {options.cut}:
+        raise ValueError(f"its cut is at the plies {sorted(plies)}, not at --cut={options.cut}; pass the same flag")
+    return saved
 
 
 def _places(communicator: Communicator) -> list[str]:
@@ -157,7 +172,7 @@ def _iterate(play: DistributedRun, options: Options, print_json: PrintRow | None
     if session.iteration < options.num_iterations:
         try:
             for row in play.rows(reports, target_nash_conv=options.target_nash_conv, time_limit=time_limit):
-                print_row(options, print_json, session.algorithm.name, row)
+                print_row(options, print_json, None, session.algorithm.name, row)
         except (RuleCompilationError, ValueError) as error:  # such as numbers outside the range of a float64
             raise UsageError(f"{session.algorithm} cannot continue: {first_line(error)}") from error
     processes = play.processes()

@@ -151,6 +151,7 @@ _DISTRIBUTED = frozenset(
         "simultaneous",
         "target_nash_conv",
         "time_limit",
+        "walk",
     )
 )
 # Flags for algorithms in which the players play against each other.

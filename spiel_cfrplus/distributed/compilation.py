@@ -21,6 +21,7 @@ from spiel_cfrplus.distributed.communicator import Alone, Communicator
 from spiel_cfrplus.distributed.cut import Cut, checked_num_parts, choose_cut
 from spiel_cfrplus.distributed.parts import Part, PlayerPart, Share, compile_part, share_of
 from spiel_cfrplus.distributed.top_tree import TopTree, walk_top_tree
+from spiel_cfrplus.game.walk_choice import checked_walk
 from spiel_cfrplus.game.walk_limits import NO_LIMITS, WalkLimits
 from spiel_cfrplus.solving.partition import dealt_out
 
@@ -86,6 +87,7 @@ def compile_in_parts(
     ply: int | None = None,
     cut: Cut | None = None,
     limits: WalkLimits = NO_LIMITS,
+    walk: str = "auto",
 ) -> DistributedGame:
     """Walks and compiles a game in parts; all processes call it with the same arguments.
 
@@ -99,13 +101,14 @@ def compile_in_parts(
       ply: the ply of the cut; by default `choose_cut` chooses one.
       cut: a cut made before, such as that of a checkpoint; excludes the two others.
       limits: limits on the histories and the time of the top tree, and of each part.
+      walk: how parts are walked, as for `compile_game`.
 
     Raises:
       TypeError, ValueError: see `GameTree.from_game`, `choose_cut` and `SequenceFormGame.from_tree`; the processes have
         different games; or an infostate has histories above the cut and below it.
       PartError: a part cannot be walked, for one of these reasons.
     """
-    communicator = Alone() if communicator is None else communicator
+    communicator, walk = Alone() if communicator is None else communicator, checked_walk(walk)
     if cut is None:
         cut = choose_cut(game, checked_num_parts(num_parts, communicator.size), ply)
     _check_same(game, cut, communicator)
@@ -120,7 +123,7 @@ def compile_in_parts(
             if members in walked:
                 walked[members] = dataclasses.replace(walked[members], number=number)
             else:
-                walked[members] = _compiled_part(game, top, number, communicator.rank, limits)
+                walked[members] = _compiled_part(game, top, number, communicator.rank, limits, walk)
         parts = sorted(walked.values(), key=lambda part: part.number)
         pairs = _components_with_common_infostates(parts, communicator)
         if len(pairs) == 0:
@@ -167,9 +170,9 @@ def _check_same(game: pyspiel.Game, cut: Cut, communicator: Communicator) -> Non
         )
 
 
-def _compiled_part(game: pyspiel.Game, top: TopTree, number: int, rank: int, limits: WalkLimits) -> Part:
+def _compiled_part(game: pyspiel.Game, top: TopTree, number: int, rank: int, limits: WalkLimits, walk: str) -> Part:
     try:
-        return compile_part(game, top, number, limits)
+        return compile_part(game, top, number, limits, walk)
     except MemoryError as error:
         raise PartError(
             f"process {rank}, part {number} of {top.num_parts}: memory ran out; use more processes, or more parts ({error})"

@@ -12,13 +12,14 @@ import numpy.typing as npt
 import pyspiel
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen, sealed
+from spiel_cfrplus._utils.progress import no_advance
 from spiel_cfrplus.distributed.top_tree import TopTree
 from spiel_cfrplus.game.chance_normalization import normalized
 from spiel_cfrplus.game.game_tree import GameTree
 from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
 from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.sequence_form import terminal_chance_reach
-from spiel_cfrplus.game.walk import walk_game
+from spiel_cfrplus.game.walk_choice import walk_in_one_process
 from spiel_cfrplus.game.walk_limits import NO_LIMITS, WalkLimits
 from spiel_cfrplus.kernels import layouts
 
@@ -113,15 +114,16 @@ def hash_infostates(keys_of_players: Iterator[tuple[int, Sequence[str]]]) -> np.
     return np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2)
 
 
-def compile_part(game: pyspiel.Game, top: TopTree, number: int, limits: WalkLimits = NO_LIMITS) -> Part:
-    """Walks and compiles a part.
+def compile_part(game: pyspiel.Game, top: TopTree, number: int, limits: WalkLimits = NO_LIMITS, walk: str = "auto") -> Part:
+    """Walks and compiles a part; `walk` as for `compile_game`.
 
     Raises:
       MemoryError, TimeoutError, ValueError: see `GameTree.from_game` and `SequenceFormGame.from_tree`.
     """
     members = np.flatnonzero(top.part == number)
     roots = tuple(top.histories[member] for member in members)
-    record = walk_game(game, roots, [1 / len(roots)] * len(roots), limits=limits)
+    probabilities = [1 / len(roots)] * len(roots)
+    record = walk_in_one_process(game, roots, probabilities, walk=walk, limits=limits, advance=no_advance)
     tree = normalized(GameTree.from_record(game, roots, record))
     _check_not_above(top, tree)
     component, common = _components_of_infostates(tree, top.component[members])
