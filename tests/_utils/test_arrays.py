@@ -5,9 +5,11 @@ import importlib
 import inspect
 import pkgutil
 
+import numpy as np
 import pytest
 
 import spiel_cfrplus
+from spiel_cfrplus._utils.arrays import finite_vector
 
 # Attributes of a node of OpenSpiel's, which users write to.
 MUTABLE = {"_InfoStateNode", "_SolverNode"}
@@ -36,3 +38,16 @@ def has_arrays(record):
 def test_records_of_arrays_compare_by_identity_and_have_short_reprs(record):
     assert record.__eq__ is object.__eq__
     assert record.__hash__ is object.__hash__
+
+
+def test_a_finite_vector_is_a_copy_in_float64():
+    values = np.array([1, 2], np.int32)
+    vector = finite_vector(values, 2)
+    values[:] = 0
+    assert (vector.dtype, vector.tolist()) == (np.float64, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("values", [[1.0], [[1.0, 2.0]], [1.0, np.nan], [1.0, -np.inf]])
+def test_vectors_of_other_shapes_or_with_numbers_that_are_not_finite_are_refused(values):
+    with pytest.raises(ValueError, match="expected 2 finite numbers of a test, got"):
+        finite_vector(values, 2, " of a test")
