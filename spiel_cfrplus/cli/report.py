@@ -52,6 +52,8 @@ def print_solver(solver: Solver, options: Options) -> None:
     """Prints the algorithm and its options."""
     updates = updates_in_words(solver.algorithm, solver.alternating)
     print(f"{solver.algorithm}, {updates}, {_policy_in_words(solver, options)}")
+    if solver.algorithm.notes:
+        print(solver.algorithm.notes)
     if solver.reduction is not None:
         print(f"symmetry reduction: {solver.reduction}")
     if solver.partition is not None:

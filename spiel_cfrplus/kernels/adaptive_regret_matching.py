@@ -94,6 +94,64 @@ def increasing_regret_matching(point, values, policy, memory, parameters, t):
     play_in_proportion(point, predicted, total, policy, memory)
 
 
+# Sums that have a lower bound.
+
+
+@jit
+def shift_to_sum(point, table, memory, total):
+    """The number c with which max(x - c w, 0) has the positive sum `total`, where x is the table and w the weights of actions.
+
+    Michelot 1986: actions that are zero for a smaller c remain zero, so c increases until none is added.
+    """
+    shift = -math.inf
+    while True:
+        excess, weights = -total, 0.0
+        for a in point.actions:
+            weight = action_weight(memory.uniform_policy, a)
+            if table[a] > shift * weight:
+                excess += table[a]
+                weights += weight
+        if not excess / weights > shift:
+            return shift
+        shift = excess / weights
+
+
+@jit
+def project_above(point, table, memory, least):
+    """Projects the table onto {x >= 0, sum of x >= least}; returns the sum."""
+    total = 0.0
+    for a in point.actions:
+        total += max(table[a], 0.0)
+    shift = 0.0 if total >= least else shift_to_sum(point, table, memory, least)
+    total = 0.0
+    for a in point.actions:
+        table[a] = max(table[a] - shift * action_weight(memory.uniform_policy, a), 0.0)
+        total += table[a]
+    return total
+
+
+@jit
+def smooth_regret_matching(point, values, policy, memory, parameters, t):
+    """Predictive regret matching+ whose tables, with and without the prediction, have at least a sum L; see `project_above`.
+
+    L is the larger one of `parameters.floor` times the number of actions times the largest |r| until now, `memory.unit`, and of
+    `parameters.kept` times the sum of the stored regrets. The table with the prediction overwrites `values`.
+    """
+    regrets, predicted, stored, weights, unit = memory.regrets, values, 0.0, 0.0, memory.unit[point.infostate]
+    for a in point.actions:
+        unit = max(unit, abs(values[a] - point.value))
+        weights += action_weight(memory.uniform_policy, a)
+        stored += regrets[a]
+        predicted[a] = instantaneous_regret(point, values, memory, a)
+        regrets[a] = add_regret(memory, regrets[a], predicted[a], a)
+    memory.unit[point.infostate] = unit
+    least = max(parameters.floor * unit * weights, parameters.kept * stored)
+    least = max(least, parameters.kept * project_above(point, regrets, memory, least))
+    for a in point.actions:
+        predicted[a] = add_regret(memory, regrets[a], predicted[a], a)
+    play_in_proportion(point, predicted, project_above(point, predicted, memory, least), policy, memory)
+
+
 # Powers of regrets, and discounts that depend on the volatility of regrets. The update of one decision point is a long chain of
 # operations that wait for each other, so its time is their latency: divisions are few, and selections are maxima.
 

@@ -58,6 +58,24 @@ and was not compared with its listing; the norm is restored by multiplying the u
 to zero, they remain zero.
 """
 
+smooth_predictive_regret_matching_plus = local_rule(
+    kernels.smooth_regret_matching,
+    name="smooth_predictive_regret_matching_plus",
+    per_action=("regrets",),
+    per_infostate=("unit",),
+    parameters={"floor": 0.1, "kept": 0.0},
+    scale_free=True,
+    weighs_actions=True,
+)
+"""Smooth PRM+ (Farina, Grand-Clément, Kroer, Lee, Luo 2023): PRM+ with the tables projected onto {x >= 0, sum of x >= L}.
+
+L is `floor` times the number of actions times the largest |r| of the decision point until now. Where the paper has a constant
+L and a step size, this does not depend on the unit of the payoffs. With `kept=1` L is also at least the sum of the stored
+regrets, which therefore never decreases, as in MI-SPRM+ (2026). Deviations: L is not constant; the tables are zero at first,
+not at L; the listing of MI-SPRM+ was not available, so only its idea is implemented, with a projection that includes the
+prediction.
+"""
+
 volatile_predictive_regret_matching = local_rule(
     kernels.volatile_regret_matching,
     name="volatile_predictive_regret_matching",

@@ -128,6 +128,7 @@ class Algorithm:
       averaging_power: the default weights of the average are t ** power.
       averaging: the default average, if its weights are others.
       source: the paper.
+      notes: what else its users should know, in one line, which the command line prints.
       minimizer: makes the same learner for a treeplex as a Python object, with a bound on its regret; the default makes one
         for rules of the regret-matching family only.
       step_rule: makes the rule with another `step_size` or `prediction_weight`; None for rules without step size.
@@ -142,6 +143,7 @@ class Algorithm:
     step_rule: Callable[..., CompiledRule] | None = None
     engine: Engine = SELF_PLAY
     averaging: Averaging | None = None
+    notes: str = ""
 
     def __post_init__(self) -> None:
         if self.rule is not None:
@@ -302,6 +304,7 @@ _ZINKEVICH = 'Zinkevich, Johanson, Bowling, Piccione 2007, "Regret minimization 
 _LECTURE = "MIT 6.7980, Lecture 8"
 _LI = 'Li, Schultz, Hennes, Lanctot 2026, "Discovering multiagent learning algorithms with large language models"'
 _SCALE = 'Zhang, Anagnostides, Sandholm 2025, "Scale-invariant regret matching and online learning with optimal convergence"'
+_SMOOTH = 'Farina, Grand-Clement, Kroer, Lee, Luo 2023, "Regret matching+: (in)stability and fast convergence in games"'
 _SCHEDULES = 'Zhang, McAleer, Sandholm 2026, "Faster game solving via hyperparameter schedules"'
 
 
@@ -337,11 +340,27 @@ def _adaptive_rows() -> list[Algorithm]:
     )
     return [
         Algorithm("apcfr+", adaptive_rules.asymmetric_predictive_regret_matching_plus, 2.0, _MENG),
+        Algorithm("spcfr+", adaptive_rules.smooth_predictive_regret_matching_plus, 2.0, _SMOOTH),
+        Algorithm("mi-spcfr+", adaptive_rules.smooth_predictive_regret_matching_plus.with_parameters(kept=1.0), 2.0, _SMOOTH),
         Algorithm("ireg-pcfr+", increasing, 2.0, _SCALE),
         Algorithm("ireg-cfr+", increasing.with_parameters(prediction_weight=0.0), 2.0, _SCALE),
         Algorithm("vad-cfr", volatile, late.power, _LI, averaging=late),
         Algorithm("vad-cfr-core", sharpened, late.power, f"an ablation of {_LI}", averaging=late),
     ]
+
+
+def _recommended_row() -> Algorithm:
+    """The rule and the average with the smallest worst ratio to the best of the table, see docs/choosing.md.
+
+    The weights t^5 need no planned number of iterations. The row does not depend on the game.
+    """
+    return Algorithm(
+        "auto",
+        adaptive_rules.sharpened_predictive_regret_matching,
+        5.0,
+        f"an ablation of {_LI}",
+        notes="auto is vad-cfr-core with weights t^5, chosen by measurements after 1,000 iterations (docs/choosing.md)",
+    )
 
 
 def _rows_that_take_steps() -> list[Algorithm]:
@@ -380,6 +399,7 @@ ALGORITHMS: dict[str, Algorithm] = {
         *_adaptive_rows(),
         *_rows_that_take_steps(),
         Algorithm("cfr-br", _family(RegretMatching()), 0.0, _JOHANSON, engine=BEST_RESPONSES),
+        _recommended_row(),
     )
 }
 

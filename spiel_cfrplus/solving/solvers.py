@@ -513,8 +513,9 @@ def make_solver(
     PDCFRPlusSolver: pdcfr+ for kuhn_poker(), 0 iterations
 
     Args:
-      algorithm: a name in `ALGORITHMS`; a rule, as made by `local_rule`; "module:name" of a rule or of an `Algorithm`, whose
-        module is imported; or an `Algorithm`. For minimizers that are Python objects see `Solver.of_minimizers`.
+      algorithm: a name in `ALGORITHMS`, of which "auto" is recommended; a rule, as made by `local_rule`; "module:name" of a
+        rule or of an `Algorithm`, whose module is imported; or an `Algorithm`. For minimizers that are Python objects see
+        `Solver.of_minimizers`.
       game: a game, or the result of `compile_game`.
       **options: see `Solver`. For a rule, the weights of the average are uniform by default.
 

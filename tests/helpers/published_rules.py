@@ -42,6 +42,27 @@ class IncreasingNorm:
         return proportional(new + self.prediction_weight * regrets)
 
 
+class Smooth:
+    """Smooth predictive regret matching+ (Farina, Grand-Clément, Kroer, Lee, Luo 2023) with the projection by sorting."""
+
+    def __init__(self, num_actions, kept, floor=0.1):
+        self.table, self.unit, self.kept, self.floor = np.zeros(num_actions), 0.0, kept, floor
+
+    def projected(self, point, least):
+        if np.maximum(point, 0).sum() >= least:
+            return np.maximum(point, 0)
+        descending = np.sort(point)[::-1]
+        shifts = (np.cumsum(descending) - least) / np.arange(1, len(point) + 1)
+        return np.maximum(point - shifts[descending > shifts][-1], 0)
+
+    def update(self, regrets, t):
+        self.unit = max(self.unit, np.abs(regrets).max())
+        least = max(self.floor * len(regrets) * self.unit, self.kept * self.table.sum())
+        self.table = self.projected(self.table + regrets, least)
+        least = max(least, self.kept * self.table.sum())
+        return proportional(self.projected(self.table + regrets, least))
+
+
 class VADCFR:
     """Li, Schultz, Hennes, Lanctot 2026, Listing 5: RegretAccumulator, then PolicyFromRegretAccumulator."""
 

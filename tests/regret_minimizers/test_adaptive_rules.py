@@ -7,7 +7,7 @@ import numpy as np
 import pyspiel
 import pytest
 from games import GAMES
-from published_rules import VADCFR, APCFRPlus, IncreasingNorm, last_policy
+from published_rules import VADCFR, APCFRPlus, IncreasingNorm, Smooth, last_policy
 from reference import distance, policy_of
 
 from spiel_cfrplus import ALGORITHMS, Averaging, Solver, compile_game, make_solver
@@ -17,6 +17,8 @@ WRITTEN_OUT = {
     "apcfr+": APCFRPlus,
     "ireg-pcfr+": functools.partial(IncreasingNorm, prediction_weight=1.0),
     "ireg-cfr+": functools.partial(IncreasingNorm, prediction_weight=0.0),
+    "spcfr+": functools.partial(Smooth, kept=0.0),
+    "mi-spcfr+": functools.partial(Smooth, kept=1.0),
     "vad-cfr": VADCFR,
     "vad-cfr-core": functools.partial(VADCFR, sensitivity=0.0, boost=1.0, cap=-np.inf),
 }
@@ -108,7 +110,7 @@ def test_a_saved_solver_goes_on_alike(name, tmp_path):
 
 def test_the_adaptive_rules_of_the_table_are_those_tested():
     rules = {adaptive.function for adaptive in vars(adaptive_rules).values() if hasattr(adaptive, "function")}
-    assert {name for name, row in ALGORITHMS.items() if row.rule.function in rules} == set(WRITTEN_OUT)
+    assert {name for name, row in ALGORITHMS.items() if row.rule.function in rules} == {*WRITTEN_OUT, "auto"}
 
 
 def test_vad_cfr_is_near_equilibrium_of_kuhn_poker():

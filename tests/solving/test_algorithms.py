@@ -83,6 +83,14 @@ def test_rows_can_be_keys_copied_and_pickled():
         assert solver.algorithm is ALGORITHMS[name]
 
 
+def test_auto_says_which_rule_and_average_it_is():
+    chosen, named = make_solver("auto", KUHN), make_solver("vad-cfr-core", KUHN, averaging=Averaging(5))
+    for solver in (chosen, named):
+        solver.run(100)
+    assert chosen.nash_conv() == named.nash_conv() < 1e-5
+    assert "vad-cfr-core with weights t^5" in chosen.algorithm.notes
+
+
 @every_learner
 @pytest.mark.parametrize("game", [compile_game(games.random_efg(3, num_players=3)), BIASED], ids=repr)
 def test_regrets_of_simultaneous_play_stay_under_their_bounds(name, game):
