@@ -4,6 +4,7 @@ python scripts/variants.py --output=docs/variants.md
 python scripts/variants.py --rows=restarts
 python scripts/variants.py --rows=stabilized
 python scripts/variants.py --rows=recent
+python scripts/variants.py --rows=recommended
 """
 
 import functools
@@ -46,9 +47,29 @@ GAMES = {
         "battleship(board_width=2,board_height=2,ship_sizes=[2],ship_values=[1],num_shots=3,allow_repeated_shots=False)"
     ),
 }
+# More games, for the choice of the algorithm `auto`.
+MORE_GAMES = {
+    "goofspiel, 4 cards, ascending": GOOFSPIEL.format("4,points_order=ascending"),
+    "battleship(2x2, one ship of 1, 2 shots)": (
+        "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2,allow_repeated_shots=False)"
+    ),
+    "dark_hex(2x2)": "dark_hex(board_size=2,gameversion=adh)",
+    "universal_poker(3 ranks, 2 suits)": "universal_poker(betting=limit,numRanks=3,numSuits=2,raiseSize=200 400,maxRaises=1 1)",
+}
 MATRIX = ("matrix game", [[2, -1, 0], [-1, 1, 3], [1, 0, -2]])
 VARIANTS = ("cfr", "cfr+", "lcfr", "dcfr", "dcfr+", "pcfr", "pcfr+", "pdcfr+", "sapcfr+", "sapdcfr+")
-RECENT = ("apcfr+", "hs-dcfr", "hs-pcfr+", "hs-pdcfr+", "ireg-pcfr+", "ireg-cfr+", "vad-cfr", "vad-cfr-core")
+RECENT = (
+    "apcfr+",
+    "spcfr+",
+    "mi-spcfr+",
+    "hs-dcfr",
+    "hs-pcfr+",
+    "hs-pdcfr+",
+    "ireg-pcfr+",
+    "ireg-cfr+",
+    "vad-cfr",
+    "vad-cfr-core",
+)
 # What else than its own weights of the average is worth trying with an algorithm.
 OTHER_POWERS = {"cfr+": (2.0,), "pcfr+": (10.0,), "pdcfr+": (20.0,)}
 
@@ -68,7 +89,7 @@ python scripts/variants.py --output=docs/variants.md
 
 def games() -> Iterator[tuple[str, SequenceFormGame]]:
     """The games with their titles."""
-    for title, name in GAMES.items():
+    for title, name in (GAMES | (MORE_GAMES if FLAGS.rows == "recommended" else {})).items():
         if chosen(title):
             yield title, compile_game(pyspiel.load_game(name))
     title, rows = MATRIX
@@ -136,7 +157,20 @@ def recent(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
             yield f"{algorithm}, late half", make_solver(algorithm, game, averaging=Averaging.late(1000))
 
 
-ROWS = {"family": family, "restarts": restarts, "stabilized": stabilized, "recent": recent}
+def recommended(game: SequenceFormGame) -> Iterator[tuple[str, Solver]]:
+    """Rules with averages that need no planned number of iterations; `auto` is one of them."""
+    for algorithm in ("vad-cfr-core", "vad-cfr", "spcfr+", "mi-spcfr+", *VARIANTS[3:], "apcfr+", "ireg-pcfr+"):
+        for power in (2.0, 5.0, 10.0, 20.0):
+            yield f"{algorithm}, weights t^{power:g}", make_solver(algorithm, game, averaging=Averaging(power))
+
+
+ROWS = {
+    "family": family,
+    "restarts": restarts,
+    "stabilized": stabilized,
+    "recent": recent,
+    "recommended": recommended,
+}
 flags.DEFINE_enum("rows", "family", list(ROWS), "What to measure.")
 
 
@@ -166,7 +200,9 @@ def main(arguments: list[str]) -> None:
     """Is called by absl with flags parsed."""
     if len(arguments) > 1:
         sys.exit(f"error: unexpected argument {arguments[1]!r}")
-    words = [title.split()[0].rstrip(",") for title in (*GAMES, MATRIX[0])]
+    words = [
+        title.split()[0].rstrip(",") for title in (*GAMES, *(MORE_GAMES if FLAGS.rows == "recommended" else ()), MATRIX[0])
+    ]
     if unknown := set(FLAGS.games or []) - set(words):
         sys.exit(f"error: no game is called {', '.join(sorted(unknown))}; there are {', '.join(dict.fromkeys(words))}")
     tables = []
