@@ -87,9 +87,14 @@ python scripts/variants.py --output=docs/variants.md
 {tables}"""
 
 
+def named_games() -> dict[str, str]:
+    """The names of the games for the chosen rows, by title."""
+    return GAMES | (MORE_GAMES if FLAGS.rows == "recommended" else {})
+
+
 def games() -> Iterator[tuple[str, SequenceFormGame]]:
     """The games with their titles."""
-    for title, name in (GAMES | (MORE_GAMES if FLAGS.rows == "recommended" else {})).items():
+    for title, name in named_games().items():
         if chosen(title):
             yield title, compile_game(pyspiel.load_game(name))
     title, rows = MATRIX
@@ -200,9 +205,7 @@ def main(arguments: list[str]) -> None:
     """Is called by absl with flags parsed."""
     if len(arguments) > 1:
         sys.exit(f"error: unexpected argument {arguments[1]!r}")
-    words = [
-        title.split()[0].rstrip(",") for title in (*GAMES, *(MORE_GAMES if FLAGS.rows == "recommended" else ()), MATRIX[0])
-    ]
+    words = [title.split()[0].rstrip(",") for title in (*named_games(), MATRIX[0])]
     if unknown := set(FLAGS.games or []) - set(words):
         sys.exit(f"error: no game is called {', '.join(sorted(unknown))}; there are {', '.join(dict.fromkeys(words))}")
     tables = []
