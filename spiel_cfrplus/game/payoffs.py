@@ -32,16 +32,33 @@ def sum_by_rows(keys: np.ndarray, weights: np.ndarray, values: np.ndarray) -> tu
 def _order_of_rows(columns: Sequence[np.ndarray]) -> np.ndarray:
     """uint32 (Z,), the permutation that sorts the rows lexicographically and stably: a radix sort.
 
+    Passes over columns that are in order are skipped: the payoffs of a game are in the order of one of its players.
+
     Args:
       columns: each (Z,), sequence numbers.
     """
     order = np.arange(len(columns[0]), dtype=layouts.INDEX)
-    for column in reversed(columns):
+    if _are_ascending(columns):
+        return order
+    unsorted = len(columns)
+    while _are_ascending(columns[unsorted - 1 : unsorted]):
+        unsorted -= 1
+    for column in reversed(columns[:unsorted]):
         counts = np.bincount(column)
         placed = np.empty_like(order)
         tree_kernels.counting_sort_pass(column.astype(layouts.INDEX), order, np.cumsum(counts) - counts, placed)
         order = placed
     return order
+
+
+def _are_ascending(columns: Sequence[np.ndarray]) -> bool:
+    """Whether the rows are in lexicographic order."""
+    are_equal = np.ones(max(0, len(columns[0]) - 1), bool)  # each row and its predecessor, in the columns so far
+    for column in columns:
+        if np.any(are_equal & (column[1:] < column[:-1])):
+            return False
+        are_equal &= column[1:] == column[:-1]
+    return True
 
 
 def _run_starts(rows: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -67,9 +84,11 @@ def group_payoffs(sequences: np.ndarray, payoffs: np.ndarray, offsets: Sequence[
     num_entries, stop = np.count_nonzero(payoffs), 0
     entry_sequence, entry_utility = np.empty(num_entries, layouts.INDEX), np.empty(num_entries)
     for player in range(payoffs.shape[1]):
-        paid = np.flatnonzero(payoffs[:, player])
-        own = sequences[paid, player]
-        opponents = np.delete(sequences, player, axis=1)[paid]
+        rows_paid, earned = sequences, payoffs[:, player]
+        if not earned.all():
+            paid = np.flatnonzero(earned)
+            rows_paid, earned = sequences[paid], earned[paid]
+        own, opponents = rows_paid[:, player], np.delete(rows_paid, player, axis=1)
         order = _order_of_rows([*opponents.T, own])
         row_starts = _run_starts(opponents, order)
         start, stop = stop, stop + len(order)
@@ -77,7 +96,7 @@ def group_payoffs(sequences: np.ndarray, payoffs: np.ndarray, offsets: Sequence[
         starts.append(start + row_starts)
         entry_sequence[start:stop] = own[order]
         entry_sequence[start:stop] += first_of[player]
-        entry_utility[start:stop] = payoffs[paid[order], player]
+        entry_utility[start:stop] = earned[order]
     return layouts.PayoffArrays(
         player_block=frozen(np.cumsum([0, *map(len, rows)]), layouts.INDEX),
         opponent_sequences=frozen(np.concatenate(rows), layouts.INDEX),
@@ -85,3 +104,14 @@ def group_payoffs(sequences: np.ndarray, payoffs: np.ndarray, offsets: Sequence[
         entry_sequence=sealed(entry_sequence),
         entry_utility=sealed(entry_utility),
     )
+
+
+def magnitudes(payoffs: layouts.PayoffArrays, player: int) -> layouts.PayoffArrays:
+    """The payoffs with absolute utilities, for the gradient of `player` only.
+
+    The utilities of the other players are not written, so they take no memory: the system provides it on the first access.
+    """
+    start, stop = payoffs.entry_start[payoffs.player_block[player : player + 2]]
+    utility = np.empty_like(payoffs.entry_utility)
+    np.abs(payoffs.entry_utility[start:stop], out=utility[start:stop])
+    return payoffs._replace(entry_utility=sealed(utility))

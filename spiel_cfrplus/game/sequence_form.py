@@ -30,7 +30,7 @@ from spiel_cfrplus._utils.arrays import Immutable, frozen, sealed
 from spiel_cfrplus._utils.validation import checked_player
 from spiel_cfrplus.game.chance_normalization import normalized
 from spiel_cfrplus.game.game_tree import GameTree
-from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
+from spiel_cfrplus.game.payoffs import group_payoffs, magnitudes, sum_by_rows
 from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.treeplex import Treeplex, join_treeplexes
 from spiel_cfrplus.game.walk_cache import cached_tree
@@ -141,11 +141,10 @@ class SequenceFormGame(Immutable):
         play. So the tolerance is in the unit of the payoffs, and it is small where the reach of chance and the others is small.
         """
         arrays = self.treeplex_arrays
-        payoffs = self.payoff_arrays._replace(entry_utility=frozen(np.abs(self.payoff_arrays.entry_utility), np.float64))
         uniform = np.concatenate([treeplex.sequence_form(treeplex.uniform_policy()) for treeplex in self.treeplexes])
         magnitude, response = np.empty(self.num_sequences), np.empty(self.num_sequences)
         for player in range(self.num_players):
-            passes.payoff_gradient(arrays, payoffs, player, uniform, magnitude)
+            passes.payoff_gradient(arrays, magnitudes(self.payoff_arrays, player), player, uniform, magnitude)
             passes.best_response(arrays, player, magnitude, response)
         return tolerance_of_magnitudes(arrays, magnitude)
 

@@ -42,7 +42,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cfrplus._utils.arrays import Immutable, frozen
-from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
+from spiel_cfrplus.game.payoffs import group_payoffs, magnitudes, sum_by_rows
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.kernels import layouts, passes
 from spiel_cfrplus.kernels import symmetry as symmetry_kernels
@@ -183,18 +183,22 @@ def _reduce(game: SequenceFormGame, merge_actions: bool = True) -> Reduction:
     offsets = np.array([own.start for own in game.player_slices], np.int32)
     whole = _Form(game.treeplex_arrays, game.payoff_sequences + offsets, game.payoffs)
     free, to_free, _ = _merge(whole, *_without_forced_moves(whole.treeplexes))
+    del whole  # arrays over payoffs are large
     payoff_arrays = free.payoff_arrays()
     reduced, to_reduced, copies = _merge(free, *_refine(free.treeplexes, payoff_arrays, merge_actions))
+    is_free = reduced is free
+    del free
     treeplexes = reduced.treeplexes
     choices = np.ones(len(copies))
     for player in range(game.num_players):
         passes.sequence_form(treeplexes, player, copies, choices)
-    if reduced is not free:
+    if not is_free:
+        del payoff_arrays
         # The reach of a reduced sequence is the sum of those of its `choices` members, so its payoff is their mean.
         reduced = reduced._replace(payoffs=reduced.payoffs / choices[reduced.payoff_sequences].prod(axis=1, keepdims=True))
         payoff_arrays = reduced.payoff_arrays()
     regret_scale = np.bincount(to_reduced) / choices * (1.0 if treeplexes.uniform_policy is None else treeplexes.uniform_policy)
-    num_actions = np.diff(whole.treeplexes.sequence_start)
+    num_actions = np.diff(game.treeplex_arrays.sequence_start)
     forced = np.repeat(num_actions == 1, num_actions)
     forced[offsets] = False
     return Reduction(
@@ -235,7 +239,6 @@ def _refine(
     Returns:
       The first infostate of each color, ascending; int64 (S,), the colors of the sequences.
     """
-    magnitudes = payoffs._replace(entry_utility=frozen(np.abs(payoffs.entry_utility), np.float64))
     num_sequences, num_infostates = int(treeplexes.sequence_start[-1]), len(treeplexes.parent_sequence)
     below, sequences = np.empty((2, num_sequences), np.uint64)
     infostates = np.empty(num_infostates, np.uint64)
@@ -247,7 +250,7 @@ def _refine(
         reach = (1 + random.random(num_colors))[color]
         for player in range(len(treeplexes.player_block) - 1):
             passes.payoff_gradient(treeplexes, payoffs, player, reach, gradient)
-            passes.payoff_gradient(treeplexes, magnitudes, player, reach, magnitude)
+            passes.payoff_gradient(treeplexes, magnitudes(payoffs, player), player, reach, magnitude)
         labels = _label_runs(color, gradient, _ROUNDING * magnitude)
         with np.errstate(over="ignore"):  # hashes overflow by design; NumPy warns about it if Numba is disabled
             symmetry_kernels.hash_places(treeplexes, labels, below, infostates, sequences)
@@ -278,12 +281,12 @@ def _merge(form: _Form, infostates: np.ndarray, color: np.ndarray) -> tuple[_For
     """Restricts a form to `infostates`, one per color and ascending, and to one sequence per color.
 
     Returns:
-      The form; int64 (S,), the new number of each sequence; float64 (S',), the number of sequences of an infostate that each
+      The form; int32 (S,), the new number of each sequence; float64 (S',), the number of sequences of an infostate that each
       new one represents.
     """
     treeplexes = form.treeplexes
-    if len(np.unique(color)) == len(color):
-        return form, np.arange(len(color)), np.ones(len(color))
+    if np.count_nonzero(np.bincount(color)) == len(color):
+        return form, np.arange(len(color), dtype=np.int32), np.ones(len(color))
     counts = np.diff(treeplexes.sequence_start)
     retained = np.zeros(len(counts), bool)
     retained[infostates] = True
@@ -291,7 +294,7 @@ def _merge(form: _Form, infostates: np.ndarray, color: np.ndarray) -> tuple[_For
     colors, first, copies = np.unique(color[np.repeat(retained, counts)], return_index=True, return_counts=True)
     order = np.argsort(first)
     infostate_of, copies = infostate_of[first[order]], copies[order].astype(np.float64)
-    number = np.empty(color.max() + 1, np.int64)
+    number = np.empty(color.max() + 1, np.int32)
     number[colors[order]] = np.arange(len(order))
     merged = layouts.TreeplexArrays(
         player_block=frozen(np.searchsorted(infostates, treeplexes.player_block), layouts.INDEX),

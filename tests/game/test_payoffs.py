@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spiel_cfrplus.game import payoffs
-from spiel_cfrplus.game.payoffs import group_payoffs, sum_by_rows
+from spiel_cfrplus.game.payoffs import group_payoffs, magnitudes, sum_by_rows
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -29,6 +29,39 @@ def test_sum_by_rows(seed, num_players):
 def test_equal_rows_keep_their_order(num_columns):
     columns = list(np.random.default_rng(0).integers(0, 4, size=(num_columns, 200)))
     assert payoffs._order_of_rows(columns).tolist() == np.lexsort(columns[::-1]).tolist()
+
+
+@pytest.mark.parametrize("sorted_by", range(3))
+def test_columns_in_order_are_not_sorted_again(sorted_by, monkeypatch):
+    passes = []
+    sort = payoffs.tree_kernels.counting_sort_pass
+    monkeypatch.setattr(payoffs.tree_kernels, "counting_sort_pass", lambda *arrays: passes.append(sort(*arrays)))
+    columns = list(np.random.default_rng(0).integers(0, 4, size=(2, 200)))
+    if sorted_by < 2:
+        columns[sorted_by] = np.sort(columns[sorted_by])
+    else:
+        columns = [column[np.lexsort(columns[::-1])] for column in columns]
+    assert payoffs._order_of_rows(columns).tolist() == np.lexsort(columns[::-1]).tolist()
+    assert len(passes) == [2, 1, 0][sorted_by]
+
+
+@pytest.mark.parametrize("rows", [[], [(3, 1)], [(1, 2), (1, 2)], [(1, 2), (2, 0)]])
+def test_rows_in_order(rows):
+    assert payoffs._are_ascending(list(np.array(rows, int).reshape(-1, 2).T))
+
+
+@pytest.mark.parametrize("rows", [[(1, 2), (1, 1)], [(2, 0), (1, 5)], [(0, 0), (1, 1), (1, 0)]])
+def test_rows_out_of_order(rows):
+    assert not payoffs._are_ascending(list(np.array(rows).T))
+
+
+def test_magnitudes_of_a_player():
+    sequences, earnings = np.array([[0, 1], [1, 0], [1, 1]], np.int32), np.array([[-1.0, 2.0], [0.0, -3.0], [4.0, 0.0]])
+    arrays = group_payoffs(sequences, earnings, [0, 2])
+    for player, expected in enumerate([[1.0, 4.0], [2.0, 3.0]]):  # the entries of player 0 are before those of player 1
+        found = magnitudes(arrays, player).entry_utility[2 * player : 2 * player + 2]
+        assert sorted(found.tolist()) == expected
+    assert arrays.entry_utility.min() == -3
 
 
 @pytest.mark.parametrize("seed", range(10))
