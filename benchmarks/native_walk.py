@@ -53,29 +53,21 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="walks of each kind (default: %(default)s)")
     parser.add_argument("--histories", type=int, default=300_000, help="of a walk in Python (default: %(default)s)")
     args = parser.parse_args()
-    print(
-        "| game | histories | native, 1 thread | native, 2 threads | speed-up | Python | ratio |\n|---|---:|---:|---:|---:|---:|---:|"
-    )
+    print("| game | histories | native, 1 thread | native, 2 threads | speed-up | Python | ratio |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name in args.games:
         game = pyspiel.load_game(name)
         if reason := native_walk.why_unavailable(game):
             raise SystemExit(f"{name}: {reason}")
         total = len(native_walk.walk_natively(game, threads=2).nodes)
         limit = min(total, args.histories)
-        one, two, python = (
-            min(column)
-            for column in zip(
-                *(
-                    (
-                        seconds(lambda game=game: native_walk.walk_natively(game)) / total,
-                        seconds(lambda game=game: native_walk.walk_natively(game, threads=2)) / total,
-                        seconds(lambda game=game, limit=limit: walk_first(game, limit)) / limit,
-                    )
-                    for _ in range(args.repeat)
-                ),
-                strict=True,
-            )
+        works = (
+            lambda game=game: native_walk.walk_natively(game),
+            lambda game=game: native_walk.walk_natively(game, threads=2),
+            lambda game=game, limit=limit: walk_first(game, limit),
         )
+        columns = zip(*([seconds(work) for work in works] for _ in range(args.repeat)), strict=True)
+        one, two, python = (min(column) / walked for column, walked in zip(columns, (total, total, limit), strict=True))
         cells = (f"`{name}`", f"{total:,}", f"{one * 1e6:.2f}", f"{two * 1e6:.2f}", f"{one / two:.2f}")
         print("|", " | ".join((*cells, f"{python * 1e6:.2f}", f"{python / one:.1f}")), "|", flush=True)
 
