@@ -8,6 +8,9 @@ from games import GAMES
 from spiel_cfrplus import SequenceFormGame, compile_game
 from spiel_cfrplus._utils import validation
 
+# Helpers contain no tests, and importing `ready_command` takes seconds.
+collect_ignore = ["helpers"]
+
 # The workers of pytest-xdist ignore Ctrl-C, and so would the processes that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

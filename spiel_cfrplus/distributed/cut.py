@@ -27,6 +27,7 @@ import pyspiel
 import scipy.sparse
 import scipy.sparse.csgraph
 
+from spiel_cfrplus._utils.arrays import Immutable
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.size_estimate import histories_below
@@ -45,8 +46,8 @@ _ROOTS, _PROBES = 4, 100
 _MULTIPLIERS, _MODULUS = (40503, 48271), 65521
 
 
-@dataclasses.dataclass(frozen=True)
-class Cut:
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Cut(Immutable):
     """Histories at a cut, their components, and the parts to which these are dealt.
 
     Attributes:
@@ -60,6 +61,9 @@ class Cut:
     component: np.ndarray
     sizes: np.ndarray
     most_parts: int
+
+    def _summary(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         plies = sorted({len(history) for history in self.histories})

@@ -33,7 +33,7 @@ from spiel_cfrplus._utils.arrays import Immutable, frozen, sealed
 from spiel_cfrplus._utils.progress import progress_bar
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.parallel_walk import walk_whole_game
-from spiel_cfrplus.game.portable_games import Recipe, recipe
+from spiel_cfrplus.game.portable_games import Recipe, recipe, required_recipe
 from spiel_cfrplus.game.subgames import History, checked_roots, infostates_before, replay, root_distribution
 from spiel_cfrplus.game.walk import CHANCE, TERMINAL, WalkRecord
 from spiel_cfrplus.game.walk_choice import checked_walk, walk_in_one_process
@@ -227,15 +227,8 @@ class GameTree(Immutable):
         Raises:
           ValueError: it cannot.
         """
-        found = recipe(self.game)
-        if found is None:
-            raise ValueError(
-                f"{self.game} cannot be pickled: OpenSpiel cannot load it from its string, and no module registers it. Pickle "
-                "results instead, such as the arrays of a policy; a spiel_cfrplus solver can be saved with solver.save(path) "
-                "and loaded with game="
-            )
         restore, (cls, values) = super().__reduce__()
-        return _restore_with_game, (found, restore, cls, values[1:])
+        return _restore_with_game, (required_recipe(self.game), restore, cls, values[1:])
 
     @property
     def can_be_pickled(self) -> bool:

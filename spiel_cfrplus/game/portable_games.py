@@ -56,6 +56,22 @@ def recipe(game: pyspiel.Game) -> Recipe | None:
     return load_with_modules, (own, pickle.dumps(game))
 
 
+def required_recipe(game: pyspiel.Game) -> Recipe:
+    """The same.
+
+    Raises:
+      ValueError: another process cannot make the game.
+    """
+    found = recipe(game)
+    if found is None:
+        raise ValueError(
+            f"{game} cannot be pickled: OpenSpiel cannot load it from its string, and no module registers it. Pickle "
+            "results instead, such as the arrays of a policy; a spiel_cfrplus solver can be saved with solver.save(path) "
+            "and loaded with game="
+        )
+    return found
+
+
 def restores_itself(game: pyspiel.Game) -> bool:
     """Whether OpenSpiel restores the game from a pickle of the game itself, once its module is imported."""
     try:
@@ -82,10 +98,7 @@ class _Pickler(pickle.Pickler):
             return _state_after, (value.get_game(), value.history())
         if not isinstance(value, pyspiel.Game):
             return NotImplemented
-        found = recipe(value)
-        if found is None:
-            raise ValueError(f"{value} cannot be pickled: another process can load it neither by its string nor by its tree")
-        return found
+        return required_recipe(value)
 
 
 def _state_after(game: pyspiel.Game, history: Sequence[int]) -> pyspiel.State:

@@ -152,16 +152,16 @@ def test_intervals_that_make_no_sense_are_refused(every, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("solver", "words"),
+    ("make_solver", "words"),
     [
-        (KUHN, "expected a solver, such as CFRPlusSolver(game), got "),
-        (Solver.of_minimizers(KUHN, CFR), "cannot save CFR: its minimizers are Python objects"),
+        (lambda: KUHN, "expected a solver, such as CFRPlusSolver(game), got "),
+        (lambda: Solver.of_minimizers(KUHN, CFR), "cannot save CFR: its minimizers are Python objects"),
     ],
     ids=["game", "minimizers"],
 )
-def test_what_cannot_be_saved_is_refused_before_it_runs(solver, words, tmp_path):
+def test_what_cannot_be_saved_is_refused_before_it_runs(make_solver, words, tmp_path):
     with pytest.raises(TypeError, match=mentions(words)):
-        CheckpointedRun(solver, tmp_path / "run.npz")
+        CheckpointedRun(make_solver(), tmp_path / "run.npz")
 
 
 def test_a_path_that_cannot_be_written_is_refused_before_the_run(tmp_path):
