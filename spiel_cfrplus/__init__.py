@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spiel_cfrplus import analysis as analysis
+    from spiel_cfrplus import display as display
     from spiel_cfrplus import distributed as distributed
     from spiel_cfrplus import game as game
     from spiel_cfrplus import kernels as kernels
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
     from spiel_cfrplus.analysis.row_files import RowFile, load_rows
     from spiel_cfrplus.analysis.solver_table import SolverTable, solver_table
+    from spiel_cfrplus.display.explorer import write_explorer
     from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
     from spiel_cfrplus.game.sequence_form import SequenceFormGame, compile_game, compile_subgame
@@ -121,6 +123,7 @@ __all__ = [
     "solve_exactly",
     "solver_table",
     "write_efg",
+    "write_explorer",
 ]
 
 _MODULES = (
@@ -128,6 +131,7 @@ _MODULES = (
     "analysis.infostate_table",
     "analysis.row_files",
     "analysis.solver_table",
+    "display.explorer",
     "game.game_tree",
     "game.sequence_form",
     "game.treeplex",

@@ -210,7 +210,7 @@ def infostate_table(profile: StrategyProfile) -> InfostateTable:
 
 def action_labels(game: SequenceFormGame) -> Iterator[dict[str, np.ndarray]]:
     """The columns `player`, `infostate`, `action` and `action_name` of each player; a row for each action of each infostate."""
-    names = np.array(game.derived(_action_names), object)
+    names = np.array(names_of_actions(game), object)
     owner_of_name = np.repeat(game.tree.infostate_player, np.diff(game.tree.legal_action_start))
     for player, treeplex in enumerate(game.treeplexes):
         point = treeplex.decision_point_of[1:]
@@ -266,10 +266,24 @@ def _counterfactual_reach(profile: StrategyProfile) -> Iterator[_Reach]:
         yield _Reach(history, point, reach, np.bincount(point, reach, treeplex.num_decision_points))
 
 
+def history_reach(profile: StrategyProfile) -> np.ndarray:
+    """float64 (H,), the probability that play under the profile reaches each history."""
+    last_sequence, _ = trace_sequences(profile.game.tree)
+    reach = _chance_reach(profile.game.tree)
+    for player, sequence in enumerate(last_sequence.T):
+        reach *= profile.sequence_form(player)[sequence]
+    return reach
+
+
 def _chance_reach(tree: GameTree) -> np.ndarray:
     reach = np.empty(tree.num_histories)
     tree_kernels.chance_reach(tree.parent, tree.chance_probability, reach)
     return reach
+
+
+def names_of_actions(game: SequenceFormGame) -> tuple[str, ...]:
+    """`action_names` of the tree, computed once for each game."""
+    return game.derived(_action_names)
 
 
 def _action_names(game: SequenceFormGame) -> tuple[str, ...]:

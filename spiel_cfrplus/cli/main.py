@@ -35,6 +35,7 @@ from spiel_cfrplus.cli.errors import UsageError, first_line
 from spiel_cfrplus.cli.games import compile_with_notes, load_game
 from spiel_cfrplus.cli.options import Options, Run
 from spiel_cfrplus.cli.stop_signals import Stopped
+from spiel_cfrplus.display import explorer, pages
 from spiel_cfrplus.game.sequence_form import SequenceFormGame
 from spiel_cfrplus.game.walk_limits import WalkLimits
 from spiel_cfrplus.policies import files as policy_files
@@ -117,11 +118,13 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
     except TimeoutError as error:
         raise TimeoutError(f"--time_limit={options.time_limit:g}: {error}") from error
     _check_players(compiled, options)
+    _check_size(compiled, options)
     if options.crosscheck:
         return _crosscheck(compiled, options)
     if not options.runs:
         solution = _exact_solution(compiled, options, limits)
         report.print_exact_solution(solution, print_json)
+        _explore(cli_options.LINEAR_PROGRAM, solution.profile, options, {})
         return _save_and_verify("exact policy", solution.profile, options)
     exact_value = _exact_value(compiled, options, limits) if options.exact else None
     time_limit = None if options.time_limit is None else limits.seconds_left
@@ -133,7 +136,12 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
 
 def _check_files(options: Options) -> None:
     """Checks before any work that the files can be written, and that they are different ones."""
-    checks = {"output": row_files.check_path, "save_policy": policy_files.check_path, "plot": plotting.check_plot}
+    checks = {
+        "output": row_files.check_path,
+        "save_policy": policy_files.check_path,
+        "explore": pages.check_page,
+        "plot": plotting.check_plot,
+    }
     paths = {name: getattr(options, name) for name in (*checks, "checkpoint") if getattr(options, name) is not None}
     for name, check in checks.items():
         if name in paths:
@@ -150,7 +158,7 @@ def _check_files(options: Options) -> None:
 def _reserved_files(options: Options) -> Iterator[None]:
     """Reserves the files that are written as a whole, so that no other command loads or replaces them meanwhile."""
     with contextlib.ExitStack() as stack:
-        for name in ("checkpoint", "save_policy", "plot"):
+        for name in ("checkpoint", "save_policy", "explore", "plot"):
             if path := getattr(options, name):
                 try:
                     stack.enter_context(reserved(path))
@@ -207,6 +215,15 @@ def _check_players(game: SequenceFormGame, options: Options) -> None:
                 check_players(game)
     except ValueError as error:
         raise UsageError(str(error)) from error
+
+
+def _check_size(game: SequenceFormGame, options: Options) -> None:
+    """Checks before any algorithm runs that the game is not too large for `--explore`."""
+    if options.explore is not None:
+        try:
+            explorer.check_size(game)
+        except ValueError as error:
+            raise UsageError(f"--explore={options.explore}: {error}") from error
 
 
 # Solving.
@@ -303,6 +320,7 @@ def _solve(solver: Solver, options: Options, rows: list[Row], output: _Output, t
     try:
         _run_and_print(solver, options, checkpointed, checks, rows, output, time_limit)
         words, profile = _resulting_policy(solver, options)
+        _explore(solver.algorithm.name, profile, options, {solver.algorithm.name: rows})
         return _save_and_verify(words, profile, options)
     except TheoryViolationError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -328,6 +346,16 @@ def _save_and_verify(words: str, profile: StrategyProfile, options: Options) -> 
         print(f"{words} saved to {options.save_policy}")
     agrees = not options.verify or report.print_verification(words, profile, options)
     return 0 if agrees else program.EXIT_DISAGREEMENT
+
+
+def _explore(name: str, profile: StrategyProfile, options: Options, rows: Mapping[str, Sequence[Row]]) -> None:
+    """Writes the page of `--explore`."""
+    if options.explore is not None:
+        try:
+            explorer.write_explorer(profile, options.explore, names=(name, ""), rows=rows)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--explore={options.explore}: {error}") from error
+        print(f"explorer written to {options.explore}")
 
 
 def _exact_solution(game: SequenceFormGame, options: Options, limits: WalkLimits) -> ExactSolution:

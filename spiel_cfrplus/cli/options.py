@@ -72,6 +72,7 @@ flags.DEFINE_string("checkpoint", None, "File to resume from if it exists, and t
 flags.DEFINE_float("checkpoint_every", 60.0, "Seconds between saves to --checkpoint between rows.", lower_bound=0)
 flags.DEFINE_string("output", None, "A .csv or .jsonl file to which the rows of all runs are written while they run.")
 flags.DEFINE_string("save_policy", None, "A .npz, .json or .csv file to save the policy to at the end.")
+flags.DEFINE_string("explore", None, "A .html file for a page to walk through the policy at the end.")
 flags.DEFINE_string("plot", None, "A .png, .pdf or .svg file for a plot of the rows of all runs.")
 json_lines.define(FLAGS)
 flags.DEFINE_boolean("check_theory", False, "Measure the theorems at every iteration, and print the results with every row.")
@@ -89,6 +90,7 @@ _NOT_WITH_CROSSCHECK = (
     "checkpoint_every",
     "exact",
     "exact_ties",
+    "explore",
     "json",
     "last_iterate",
     "output",
@@ -110,6 +112,7 @@ _WITH_LINEAR_PROGRAM = frozenset(
     (
         "algorithm",
         "cache",
+        "explore",
         "game",
         "import",
         "json",
@@ -214,6 +217,7 @@ class Options:
     checkpoint_every: float
     output: str | None
     save_policy: str | None
+    explore: str | None
     plot: str | None
     json: bool
     check_theory: bool
@@ -264,6 +268,7 @@ def read_options() -> Options:
         checkpoint_every=FLAGS.checkpoint_every,
         output=FLAGS.output,
         save_policy=FLAGS.save_policy,
+        explore=FLAGS.explore,
         plot=FLAGS.plot,
         json=FLAGS.json,
         check_theory=FLAGS.check_theory,
@@ -338,9 +343,10 @@ def _check_combinations(algorithms: list[Algorithm], alternating: bool) -> None:
     if FLAGS["tremble"].present:
         raise UsageError(f"--tremble has no effect without --algorithm={LINEAR_PROGRAM}")
     _check_features(algorithms)
-    if FLAGS.save_policy is not None and len(algorithms) > 1:
-        names = ", ".join(algorithm.name for algorithm in algorithms)
-        raise UsageError(f"--save_policy is for one algorithm at a time, not for {names}")
+    for name in ("save_policy", "explore"):
+        if FLAGS[name].value is not None and len(algorithms) > 1:
+            names = ", ".join(algorithm.name for algorithm in algorithms)
+            raise UsageError(f"--{name} is for one algorithm at a time, not for {names}")
     if FLAGS.crosscheck:
         for name in _NOT_WITH_CROSSCHECK:
             if FLAGS[name].present:

@@ -30,6 +30,7 @@ SUMMARIES = {
     "compare": "compare the policies of two files",
     "match": "play games between the policies of files",
     "show": "print the policy of a file as a table",
+    "explore": "write a page to walk through the policy of a file",
     "export": "convert the policy of a file, or write a game as .efg",
     "sweep": "run games times algorithms times options in parallel",
     "version": "print the versions of the package and of the libraries that it uses",

@@ -19,12 +19,13 @@ LAYERS = (
     {"distributed"},
     {"analysis"},
     {"sweeps"},
+    {"display"},
     {"cli"},
     {"__main__"},
 )
 # Drop-in solvers are beside the layers: what they import, and who may import them.
 BELOW_OPENSPIEL = {"_utils", "kernels", "game", "policies", "regret_minimizers", "solving"}
-ABOVE_OPENSPIEL = {"analysis", "sweeps", "cli", "__main__"}
+ABOVE_OPENSPIEL = {"analysis", "sweeps", "display", "cli", "__main__"}
 # Kernels import one another and these. Compilation and the files that it writes are not kernels.
 BENEATH_KERNELS = {*sys.stdlib_module_names, "llvmlite", "numba", "numpy"}
 NO_KERNELS = {f"spiel_cfrplus.kernels.{name}" for name in ("compilation", "compiled_files", "kernel_cache")}
