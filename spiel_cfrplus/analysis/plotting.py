@@ -72,13 +72,13 @@ def plot_convergence(
       TypeError: `runs` is not a dictionary of rows, or `path` is not a path.
       ValueError: unsupported extension, metric or `x`; no runs, or a run without rows; a negative, infinite or missing metric.
     """
-    file_format = None if path is None else _format_of(path)
+    file_format = None if path is None else format_of(path)
     if x is None and ax is None:
         figure = convergence_figure(runs, metric=metric, title=title)
     else:
         figure = _panel(runs, metric, "iterations" if x is None else x, ax, title)
     if path is not None:
-        _write(figure, path, file_format)
+        write_figure(figure, path, file_format)
     return figure
 
 
@@ -88,7 +88,7 @@ def convergence_figure(runs: Mapping[str, Iterable[Row]], *, metric: str = "nash
     Arguments and errors as for `plot_convergence`.
     """
     curves = _curves(runs, metric)
-    figure = _new_figure(_SIZE)
+    figure = new_figure(_SIZE)
     if title is not None:
         figure.suptitle(title, parse_math=False)
     left, right = figure.subplots(1, 2, sharey=True)
@@ -104,7 +104,7 @@ def _panel(runs: Mapping[str, Iterable[Row]], metric: str, x: str, ax: Axes | No
         raise ValueError(f'x must be "iterations" or "seconds", got {x!r}')
     curves = _curves(runs, metric)
     with contextlib.nullcontext() if ax is not None else _styles_of_column():
-        axes = _new_figure(_SIZE_OF_COLUMN).subplots() if ax is None else ax
+        axes = new_figure(_SIZE_OF_COLUMN).subplots() if ax is None else ax
         _label(axes, _draw(axes, x, curves), curves, metric)
         if title is not None:
             axes.set_title(title, parse_math=False)
@@ -121,7 +121,8 @@ def _styles_of_column() -> contextlib.AbstractContextManager[None]:
     return context
 
 
-def _write(figure: Figure, path: str | os.PathLike[str], file_format: str | None) -> None:
+def write_figure(figure: Figure, path: str | os.PathLike[str], file_format: str | None) -> None:
+    """Writes a figure in the format that `format_of` returned for the path."""
     # Type 42 fonts, which publishers require, instead of type 3; the setting is read while the file is written.
     with atomic_write(path) as file, _imported().rc_context({"pdf.fonttype": 42}):
         figure.savefig(file, format=file_format, dpi=150)
@@ -133,21 +134,32 @@ def check_plot(path: str | os.PathLike[str]) -> None:
     Raises:
       ImportError, OSError, ValueError: as for `plot_convergence`.
     """
-    _format_of(path)
-    _new_figure(_SIZE)
+    format_of(path)
+    new_figure(_SIZE)
     if os.path.isdir(path):
         raise ValueError(f"{os.fspath(path)} is a directory")
     check_writable(path)
 
 
-def _format_of(path: str | os.PathLike[str]) -> str:
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format of a figure's file, one of `FORMATS`.
+
+    Raises:
+      TypeError: not a path.
+      ValueError: another extension.
+    """
     extension = os.path.splitext(checked_path(path))[1][1:].lower()
     if extension not in FORMATS:
         raise ValueError(f"the file name of a plot must end in one of .{', .'.join(FORMATS)}, got {os.fspath(path)!r}")
     return extension
 
 
-def _new_figure(size: tuple[float, float]) -> Figure:
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A figure of this size in inches, which notebooks display and no window shows.
+
+    Raises:
+      ImportError: matplotlib is not installed.
+    """
     _imported()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

@@ -1,6 +1,6 @@
 """The strategy explorer: a page on which one walks through a game and looks at what a strategy plays.
 
-`write_explorer(profile, "policy.html")` writes one file, which any current browser shows, without a server and without a network.
+`write_explorer(profile, "policy.html")` writes one file, which current browsers show without a server and without a network.
 The page shows the infostates of a public situation (see `situations`) with the probabilities of actions, reach, expected values
 and regrets as `infostate_table` defines them, and the situations that can follow.
 
@@ -81,8 +81,8 @@ def check_size(game: SequenceFormGame) -> None:
     """
     if game.num_infostates > MOST_INFOSTATES:
         raise ValueError(
-            f"{game.tree.game} has {game.num_infostates} infostates, an explorer shows at most {MOST_INFOSTATES}; compile_subgame "
-            "makes a game of a part"
+            f"{game.tree.game} has {game.num_infostates} infostates, an explorer shows at most {MOST_INFOSTATES}; "
+            "compile_subgame makes a game of a part"
         )
 
 

@@ -1,7 +1,8 @@
 """Self-contained HTML pages: one file with its style, program and data, which neither needs nor allows a network.
 
-The parts of a page are files of this folder: NAME.html has places `{{part}}`, of which `{{style}}` is NAME.css and `{{program}}`
-is NAME.js. Data are JSON without the characters that HTML interprets, or arrays that are compressed and written in base64.
+The parts of a page are files of this folder: NAME.html has places `{{part}}`, of which `{{style}}` is NAME.css and
+`{{program}}` is NAME.js. Data are JSON without the characters that HTML interprets, or arrays that are compressed and written in
+base64.
 """
 
 from __future__ import annotations

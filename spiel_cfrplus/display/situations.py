@@ -6,7 +6,8 @@ players know, and know that the others know, that play is in it. Hidden moves le
 In games with public observations whose sequence distinguishes no more than this, the situations are those of the sequences.
 
 The strings are those of all players, not only of the player to move. A player whose string a game does not give at a history is
-assumed to distinguish it from all others there. Terminal histories belong to the same situation if the last move has the same name.
+assumed to distinguish it from all others there. Terminal histories belong to the same situation if the last move has the same
+name.
 
 Situations form a tree and are numbered level by level, so the children of a situation are consecutive.
 
@@ -91,7 +92,7 @@ def situations_of(game: SequenceFormGame) -> Situations:
     tree = game.tree
     depth = np.ones(tree.num_histories, np.int64)
     tree_kernels.add_parents(tree.parent, depth)
-    name, names = _names_of_moves(game)
+    name, names = names_of_moves(game)
     links = _numbered_strings(tree)
     links[tree.terminal] = -1 - name[tree.terminal, None]
     of_history = np.zeros(tree.num_histories, np.int64)
@@ -153,7 +154,7 @@ def _grouped(group: np.ndarray, member: np.ndarray, chosen: np.ndarray, num_grou
 
 def _pairs(first: np.ndarray, second: np.ndarray, span: int | None = None) -> np.ndarray:
     """A number for each pair of numbers, int64; they have the order of the pairs. `span` exceeds all second numbers."""
-    return first.astype(np.int64) * (int(second.max()) + 1 if span is None else span) + second
+    return np.asarray(first.astype(np.int64) * (int(second.max()) + 1 if span is None else span) + second)
 
 
 def _starts(counts: np.ndarray) -> np.ndarray:
@@ -183,7 +184,7 @@ def _others(names: list[str]) -> str:
     return f"{len(names) - _MOST_NAMES_IN_LABEL + 1} others"
 
 
-def _names_of_moves(game: SequenceFormGame) -> tuple[np.ndarray, list[str]]:
+def names_of_moves(game: SequenceFormGame) -> tuple[np.ndarray, list[str]]:
     """The name of the move that leads to each history, int64 (H,), as an index of the names; "" at the root.
 
     Actions without a name have their number.

@@ -123,7 +123,8 @@ READ_ALL = """
 return Array.from(data.infostates, (_, i) => {
   show(data.situationOf[i], i, false);
   const rows = [...document.querySelectorAll("#infostate tbody tr")];
-  return [document.querySelector("#infostate pre").textContent, rows.map((row) => [...row.cells].map((c) => c.title || c.textContent))];
+  const cells = (row) => [...row.cells].map((cell) => cell.title || cell.textContent);
+  return [document.querySelector("#infostate pre").textContent, rows.map(cells)];
 });
 """
 
