@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.analysis.infostate_table import InfostateTable, infostate_table
     from spiel_cfrplus.analysis.row_files import RowFile, load_rows
     from spiel_cfrplus.analysis.solver_table import SolverTable, solver_table
+    from spiel_cfrplus.display.drawings import draw_game, draw_treeplex
     from spiel_cfrplus.display.explorer import write_explorer
     from spiel_cfrplus.game.efg import write_efg
     from spiel_cfrplus.game.game_tree import GameTree
@@ -104,6 +105,8 @@ __all__ = [
     "best_response",
     "compile_game",
     "compile_subgame",
+    "draw_game",
+    "draw_treeplex",
     "evaluate",
     "expected_values",
     "exploitability",
@@ -131,6 +134,7 @@ _MODULES = (
     "analysis.infostate_table",
     "analysis.row_files",
     "analysis.solver_table",
+    "display.drawings",
     "display.explorer",
     "game.game_tree",
     "game.sequence_form",

@@ -1,8 +1,8 @@
 """Self-contained HTML pages: one file with its style, program and data, which neither needs nor allows a network.
 
 The parts of a page are files of this folder: NAME.html has places `{{part}}`, of which `{{style}}` is NAME.css and
-`{{program}}` is NAME.js. Data are JSON without the characters that HTML interprets, or arrays that are compressed and written in
-base64.
+`{{program}}` is NAME.js. Data are JSON without the characters that HTML interprets, or arrays that are compressed and written
+in base64.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def page(name: str, parts: Mapping[str, str]) -> str:
       name: the template.
       parts: HTML for the places of the template other than its style and program; see `json_text` for data.
     """
-    parts = {**parts, "style": _resource(f"{name}.css"), "program": _resource(f"{name}.js")}
-    return _PLACE.sub(lambda place: parts[place[1]], _resource(f"{name}.html"))
+    files = {"style": f"{name}.css", "program": f"{name}.js"}
+    template = _resource(f"{name}.html")
+    return _PLACE.sub(lambda place: _resource(files[place[1]]) if place[1] in files else parts[place[1]], template)
 
 
 def _resource(name: str) -> str:
