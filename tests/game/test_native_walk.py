@@ -249,6 +249,17 @@ def test_a_stored_library_proves_itself_in_each_process(forgotten, monkeypatch, 
     assert "its record of kuhn_poker differs" in native_walk.why_unavailable(pyspiel.load_game("kuhn_poker"))
 
 
+@pytest.mark.slow
+def test_strings_with_equal_hashes_are_different_infostates(monkeypatch, tmp_path):
+    source, same_hash = native_library.SOURCE.read_text(), tmp_path / "same_hash.cc"
+    same_hash.write_text(source.replace("return std::hash<std::string_view>()(key) * 31 + player;", "return 7;"))
+    assert same_hash.read_text() != source
+    monkeypatch.setattr(native_library, "SOURCE", same_hash)
+    library, game = native_library.load(native_library.compiled()), pyspiel.load_game("leduc_poker")
+    for threads in (1, 2):
+        assert_same(native_walk._walk(library, game, [()], [1.0], threads, NO_LIMITS, no_advance), walk_game(game))
+
+
 def test_records_that_differ_in_one_number_differ():
     record = walk_game(pyspiel.load_game("leduc_poker"))
     assert native_walk._are_equal(record, record)
