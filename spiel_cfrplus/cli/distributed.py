@@ -38,6 +38,8 @@ from spiel_cfrplus.regret_minimizers.compiled_rules import RuleCompilationError
 
 # In bytes.
 _LONGEST_PLACE = 128
+# An error that all processes have is printed by process 0, which ends the others before they print it again.
+_SECONDS_FOR_PROCESS_0 = 1.0
 
 
 def solve(options: Options, print_json: PrintRow | None) -> int:
@@ -65,6 +67,8 @@ def _ending_all(communicator: MPICommunicator) -> Iterator[None]:
     except SystemExit:
         raise
     except BaseException as error:
+        if communicator.rank > 0:
+            time.sleep(_SECONDS_FOR_PROCESS_0)
         known = isinstance(
             error, UsageError | PartError | MemoryError | OSError | ValueError | KeyboardInterrupt | TimeoutError
         )
@@ -73,7 +77,8 @@ def _ending_all(communicator: MPICommunicator) -> Iterator[None]:
         print(f"error: {where}{text if known else repr(error)}", file=sys.stderr, flush=True)
         if not known:
             sys.excepthook(type(error), error, error.__traceback__)
-        communicator.end_all(program.EXIT_TIME_LIMIT if isinstance(error, TimeoutError) else program.EXIT_USAGE)
+        late = isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError)
+        communicator.end_all(program.EXIT_TIME_LIMIT if late else program.EXIT_USAGE)
 
 
 @contextlib.contextmanager
@@ -165,6 +170,15 @@ def _places(communicator: Communicator) -> list[str]:
     return [row.tobytes().decode(errors="replace").strip() for row in rows]
 
 
+def _print_waiting(play: DistributedRun) -> None:
+    """Prints the processes that wait least and most, so that a slow one is visible; nothing for one process."""
+    waiting = play.processes().waiting
+    if len(waiting) > 1 and play.session.game.communicator.rank == 0:
+        least, most = int(waiting.argmin()), int(waiting.argmax())
+        text = f"process {least} waited {100 * waiting[least]:.0f} %, process {most} {100 * waiting[most]:.0f} % of the time"
+        print(f"note: {text}", file=sys.stderr, flush=True)
+
+
 def _iterate(play: DistributedRun, options: Options, print_json: PrintRow | None, time_limit: float | None) -> None:
     session = play.session
     reports = report_iterations(session.iteration, options.num_iterations, options.report_every, options.rows_per_decade)
@@ -173,6 +187,7 @@ def _iterate(play: DistributedRun, options: Options, print_json: PrintRow | None
         try:
             for row in play.rows(reports, target_nash_conv=options.target_nash_conv, time_limit=time_limit):
                 print_row(options, print_json, None, session.algorithm.name, row)
+                _print_waiting(play)
         except (RuleCompilationError, ValueError) as error:  # such as numbers outside the range of a float64
             raise UsageError(f"{session.algorithm} cannot continue: {first_line(error)}") from error
     processes = play.processes()
