@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyspiel
@@ -50,12 +51,13 @@ def solve(options: Options, print_json: PrintRow | None) -> int:
     Raises:
       UsageError: the same error in all processes, raised in the first of them only.
     """
+    loaded = _loaded(options)  # before MPI starts, because the trial of a game forks
     try:
         communicator = MPICommunicator()
     except ImportError as error:
         raise UsageError(f"--distributed: {error}") from error
     with _ending_all(communicator), _printing_once(communicator):
-        game = _loaded(options, communicator)
+        game = _agreed(loaded, communicator)
         return _solve(game, communicator, options, _of_process_0(print_json, communicator))
 
 
@@ -94,20 +96,34 @@ def _of_process_0(print_json: PrintRow | None, communicator: Communicator) -> Pr
     return print_json if print_json is None or communicator.rank == 0 else lambda row: None
 
 
-def _loaded(options: Options, communicator: Communicator) -> pyspiel.Game:
-    """The game, loaded by each process; if it cannot be loaded, the first process that fails prints the error."""
+class _Loaded(NamedTuple):
+    """A game, or the reason why it cannot be loaded; and what was printed."""
+
+    game: pyspiel.Game | None
+    problem: str
+    printed: str
+
+
+def _loaded(options: Options) -> _Loaded:
     game, problem = None, ""
-    try:
-        game = load_game(options.game, options.players, options.modules)
-    except UsageError as error:
-        problem = first_line(error)
-    failed = [rank for rank, row in enumerate(communicator.gather_rows(np.array([[bool(problem)]], np.int64))) if row[0, 0]]
-    if failed:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            game = load_game(options.game, options.players, options.modules)
+        except UsageError as error:
+            problem = first_line(error)
+    return _Loaded(game, problem, printed.getvalue())
+
+
+def _agreed(loaded: _Loaded, communicator: Communicator) -> pyspiel.Game:
+    """The game, if all processes have loaded it; otherwise the first one that has not prints its error, and all end."""
+    rows = communicator.gather_rows(np.array([[loaded.game is None]], np.int64))
+    failed = [rank for rank, row in enumerate(rows) if row[0, 0]]
+    if loaded.game is None or failed:
         if communicator.rank == failed[0]:
-            print(f"error: {problem}", file=sys.stderr, flush=True)
+            print(f"error: {loaded.problem}", file=sys.stderr, flush=True)
         sys.exit(program.EXIT_USAGE)
-    assert game is not None
-    return game
+    print(loaded.printed, end="")
+    return loaded.game
 
 
 def _solve(game: pyspiel.Game, communicator: Communicator, options: Options, print_json: PrintRow | None) -> int:

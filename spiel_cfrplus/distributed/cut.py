@@ -185,6 +185,8 @@ def _at_ply(game: pyspiel.Game, ply: int) -> list[_Component]:
     states: Sequence[pyspiel.State] = [game.new_initial_state()]
     for _ in range(ply):
         states = _children(states)
+        if len(states) > _MOST_HISTORIES:
+            raise ValueError(f"{game} has more than {_MOST_HISTORIES} histories at ply {ply}; choose a smaller one for the cut")
     if not states:
         raise ValueError(f"{game} ends before ply {ply}; choose a smaller one for the cut")
     return _components(game, states)

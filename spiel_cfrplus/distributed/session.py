@@ -245,26 +245,31 @@ class DistributedSelfPlay:
         passes.best_response(tables.treeplexes, player, tables.state.values, np.empty(tables.num_sequences))
 
     def run(self, num_iterations: int) -> None:
-        """Does `num_iterations` more."""
+        """Does `num_iterations` more; with 0 iterations it only loads or compiles the kernels."""
         checked_count(num_iterations)
-        work = self.game.share.work_of_iteration
         with compile_errors_name(self._rule):
             if num_iterations == 0:
-                self._play(self._steps(np.array([self.iteration + 1])), num_steps=0)
-            for iterations in blocks(self.iteration, num_iterations, work):
-                self._play(self._steps(iterations), num_steps=len(iterations))
+                self._load_kernels()
+            for iterations in blocks(self.iteration, num_iterations, self.game.share.work_of_iteration):
+                self._play(self._steps(iterations))
+
+    def _load_kernels(self) -> None:
+        """Loads or compiles the kernels; changes nothing."""
+        no_steps = Steps(*(array[:0] for array in self._steps(np.array([self.iteration + 1]))))
+        for tables in self._tables:
+            self._update(tables, 0, *_NOTHING, no_steps, 0, 0.0)
+        self._play_strategy(0, 0.0)  # computes the same sequence form again
 
     def _steps(self, iterations: np.ndarray) -> Steps:
         table = self._rule.parameter_table(iterations)
         return Steps(table, self._rule.skips_unreached(table), self.averaging.weights(iterations))
 
-    def _play(self, steps: Steps, num_steps: int) -> None:
+    def _play(self, steps: Steps) -> None:
         first_iterate = self.averaging.first_iterate(self.game.num_players, self.alternating)
-        if num_steps > 0:
-            for tables in self._tables:
-                tables.state.cumulative_policy[:] *= self.averaging.kept
+        for tables in self._tables:
+            tables.state.cumulative_policy[:] *= self.averaging.kept
         together = [[player] for player in self._players] if self.alternating else [list(self._players)]
-        for step in range(num_steps):
+        for step in range(len(steps.weights)):
             weight = float(steps.weights[step])
             for players in together:
                 before = [weight if first_iterate[player] == 0 else 0.0 for player in players]

@@ -69,6 +69,8 @@ def update_with_boundary(
 ):
     """The update of a player in a top tree or in the parts of one process, see `distributed`; `play_block` follows.
 
+    Without steps it does nothing.
+
     Args:
       treeplexes, payoffs, state: a top tree, or the parts of a process, as a game.
       player: the player.
@@ -78,6 +80,8 @@ def update_with_boundary(
       step: the row of `steps`.
       weight: of the current strategy in the average; 0 if it is not averaged.
     """
+    if steps.weights.size == 0:
+        return
     payoff_gradient(treeplexes, payoffs, player, state.reach, state.values)
     for place in range(boundary.size):
         state.values[boundary[place]] += received[place]

@@ -2,12 +2,14 @@
 
 import games
 import numpy as np
+import pyspiel
 import pytest
 from games import Chance, End, Turn
 
 from spiel_cfrplus import compile_game
 from spiel_cfrplus.distributed import PartError, compile_in_parts
 from spiel_cfrplus.distributed.cut import choose_cut
+from spiel_cfrplus.distributed.parts import share_of
 
 
 def infostates(compiled) -> list[tuple[int, str]]:
@@ -93,6 +95,19 @@ def test_an_infostate_above_and_below_the_cut_is_refused():
         compile_in_parts(game, ply=2)
     # The automatic cut leaves such histories together.
     assert compile_in_parts(game).num_histories == compile_game(game).tree.num_histories
+
+
+def test_a_process_without_parts_has_empty_players():
+    share = share_of([], 2)
+    assert share.num_sequences == 2
+    assert share.treeplex_arrays.player_block.tolist() == [0, 1, 2]
+    assert len(share.payoff_arrays.entry_utility) == 0
+    assert [own.stop - own.start for own in share.boundary] == [0, 0]
+
+
+def test_a_cut_with_too_many_histories_is_refused():
+    with pytest.raises(ValueError, match="more than 40000 histories at ply 6"):
+        choose_cut(pyspiel.load_game("tic_tac_toe"), 4, ply=6)
 
 
 def test_a_cut_below_the_end_of_the_game_is_refused(kuhn):

@@ -110,6 +110,7 @@ def test_an_evaluation_does_not_change_iterations(kuhn):
     sessions = [DistributedSelfPlay(compile_in_parts(kuhn.tree.game)) for _ in range(2)]
     for session in sessions:
         session.run(3)
+    sessions[0].run(0)
     sessions[0].evaluate()
     sessions[0].evaluate(last_iterate=True)
     for session in sessions:
