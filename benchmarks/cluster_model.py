@@ -45,7 +45,7 @@ from spiel_cfrplus.solving.compiled_self_play import work_of_iteration
 from spiel_cfrplus.solving.partition import dealt_out
 
 # Seconds of a step, and of the calls of one exchange, on the machine of the committed table; and steps per history.
-SECONDS_OF_STEP, SECONDS_OF_CALLS, STEPS_OF_HISTORY = 1.2e-9, 1e-4, 2.2
+SECONDS_OF_STEP, SECONDS_OF_CALLS, STEPS_OF_HISTORY = 0.95e-9, 2e-4, 2.25
 NETWORK_LATENCY, NETWORK_BANDWIDTH = 3e-5, 1.25e9  # 10 Gbit/s
 
 
@@ -119,7 +119,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
             done = subprocess.run([*command, *flags], capture_output=True, text=True, check=True)
             rows.append(json.loads(done.stdout.splitlines()[-1]))
     one = next((row for row in rows if row["ranks"] == 1 and row["plain"] is None), rows[0])
-    call = 2e-4
+    call = SECONDS_OF_CALLS
     step = max(one["seconds"] - 2 * call, one["seconds"] / 2) / (one["largest_work"] + one["top_work"])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for row in rows:
