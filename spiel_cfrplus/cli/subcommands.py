@@ -1,6 +1,7 @@
 """The subcommands: `spiel-cfrplus NAME ...`; without a name the command solves a game.
 
-A subcommand is a module of this package with the name of the subcommand. It is imported when it is used, and has
+A subcommand is a module of this package with the name of the subcommand, or the one in `_MODULES`. It is imported when it is
+used, and has
 
 * `USAGE`, the arguments as text,
 * `define(values)`, which defines its flags in an absl `FlagValues` of its own,
@@ -32,10 +33,13 @@ SUMMARIES = {
     "show": "print the policy of a file as a table",
     "explore": "write a page to walk through the policy of a file",
     "export": "convert the policy of a file, or write a game as .efg",
+    "report": "write a page with the tables and curves of a sweep",
     "sweep": "run games times algorithms times options in parallel",
     "version": "print the versions of the package and of the libraries that it uses",
 }
 NAMES = tuple(SUMMARIES)
+# Modules that do not have the name of their subcommand.
+_MODULES = {"report": "sweep_report"}
 
 
 def is_subcommand(name: str) -> bool:
@@ -52,7 +56,7 @@ def main(name: str, arguments: Sequence[str]) -> None:
     """
     logging.basicConfig(format="note: %(message)s")
     warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
-    module = None if name == "help" else importlib.import_module(f"{__package__}.{name}")
+    module = None if name == "help" else importlib.import_module(f"{__package__}.{_MODULES.get(name, name)}")
     program.prepare()
     try:
         program.run(lambda: _print_summaries() if module is None else run(module, arguments))

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from spiel_cfrplus.display import drawings as drawings
     from spiel_cfrplus.display import explorer as explorer
     from spiel_cfrplus.display import pages as pages
+    from spiel_cfrplus.display import report as report
     from spiel_cfrplus.display import situations as situations
 else:
     __getattr__, __dir__ = modules_on_first_use(__name__, __path__)

@@ -78,7 +78,7 @@ def test_public_names_are_those_that_type_checkers_see():
         assert getattr(spiel_cfrplus, name) is getattr(importlib.import_module(module), name), name
 
 
-@pytest.mark.parametrize("package", ["", ".analysis", ".game", ".openspiel", ".policies", ".solving", ".sweeps"])
+@pytest.mark.parametrize("package", ["", ".analysis", ".display", ".game", ".openspiel", ".policies", ".solving", ".sweeps"])
 def test_modules_of_a_package_are_those_that_type_checkers_see(package):
     """Type checkers do not see what `__getattr__` imports."""
     package = importlib.import_module(f"spiel_cfrplus{package}")
