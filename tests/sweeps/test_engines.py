@@ -1,6 +1,7 @@
 """Engines: the same table from processes of joblib, Dask and Ray."""
 
 import importlib.util
+import os
 import signal
 import sys
 
@@ -91,3 +92,11 @@ def test_the_error_without_a_library_names_the_extra(name, monkeypatch):
     extra = "sweep" if name == "joblib" else name
     with pytest.raises(ImportError, match=rf"pip install 'spiel_cfrplus\[{extra}\]'"), start_engine(name):
         pass
+
+
+def test_a_single_job_of_joblib_runs_in_this_process(tmp_path, monkeypatch):
+    """`os._exit` would end the process without a word."""
+    pytest.importorskip("joblib")
+    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"the process ended with exit code {code}"))
+    (row,) = run_sweep(plan_sweep(["kuhn_poker"], ["cfr"], iterations=10), tmp_path, engine="joblib", jobs=1)
+    assert (row["status"], row["iteration"]) == ("done", 10)
