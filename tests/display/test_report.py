@@ -8,6 +8,7 @@ import pytest
 from spiel_cfrplus.cli import subcommands, sweep_report
 from spiel_cfrplus.cli.errors import UsageError
 from spiel_cfrplus.display.report import write_report
+from spiel_cfrplus.sweeps.plans import OPTIONS
 
 RUNS = """run,game,algorithm,iterations,{options}status,message,{sizes},{results},command
 a,kuhn_poker,cfr,50,{cells}done,,58,12,26,50,0.5,0.0259876,0.0129938,-0.05,1000,spiel-cfrplus --algorithm=cfr
@@ -23,8 +24,6 @@ b,kuhn_poker,cfr+,50,0.25,0.0026,0.0013,-0.0555,,1000
 
 @pytest.fixture
 def folder(tmp_path):
-    from spiel_cfrplus.sweeps.plans import OPTIONS
-
     names = [name for name in OPTIONS if name != "iterations"]
     sizes, results = "num_histories,num_infostates,num_sequences", "iteration,seconds,nash_conv,exploitability,value,peak_bytes"
     text = RUNS.replace("{sizes}", sizes).replace("{results}", results)
