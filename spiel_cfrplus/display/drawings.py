@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,7 @@ _RISE = 0.08
 _DECISION, _OBSERVATION, _CHANCE, _END, _CUT = "o", "x", "D", "s", "."
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Picture:
     """A node of a picture with what is drawn below it.
 
@@ -57,7 +57,6 @@ class _Picture:
       text: what is written beside it, and `inside` in it.
       branches: the text of each edge and the node at its end.
       joined: the infostate, or `NO_INFOSTATE`.
-      x, y: the place, in leaves and levels.
     """
 
     marker: str
@@ -65,14 +64,16 @@ class _Picture:
     inside: str = ""
     branches: list[tuple[str, _Picture]] = dataclasses.field(default_factory=list)
     joined: int = NO_INFOSTATE
-    x: float = 0.0
-    y: float = 0.0
 
     def nodes(self) -> Iterator[_Picture]:
         """This node and all below it, in preorder."""
         yield self
         for _, below in self.branches:
             yield from below.nodes()
+
+
+# The place of each node, in leaves and levels.
+_Places = dict[_Picture, tuple[float, float]]
 
 
 def draw_treeplex(
@@ -182,54 +183,48 @@ def _short(text: str) -> str:
 
 def _drawn(root: _Picture, path: str | os.PathLike[str] | None) -> Figure:
     file_format = None if path is None else format_of(path)
-    leaves = _place(root)
-    nodes = list(root.nodes())
-    height = 1 - min(node.y for node in nodes)
-    figure = new_figure((max(_SMALLEST, _LEAF * leaves), max(_SMALLEST, _LEVEL * height)))
+    places = _places(root)
+    width, height = (1 + np.ptp(list(places.values()), axis=0)).tolist()
+    figure = new_figure((max(_SMALLEST, _LEAF * width), max(_SMALLEST, _LEVEL * height)))
     axes = figure.subplots()
     axes.set_axis_off()
     axes.margins(0.05, 0.08)
-    for node in nodes:
-        _draw_node(axes, node)
-    _join_infostates(axes, nodes)
+    for node in places:
+        _draw_node(axes, node, places)
+    _join_infostates(axes, places)
     if path is not None:
         write_figure(figure, path, file_format)
     return figure
 
 
-def _place(root: _Picture) -> int:
-    """Sets the places of all nodes: leaves side by side, others above the middle of their branches; returns the leaves."""
-    leaves = [node for node in root.nodes() if not node.branches]
+def _places(root: _Picture) -> _Places:
+    """The places of all nodes, in preorder: leaves side by side, others above the middle of their branches."""
+    nodes = list(root.nodes())
+    leaves = [node for node in nodes if not node.branches]
     if len(leaves) > MOST_LEAVES:
         raise ValueError(f"the picture would have {len(leaves)} leaves, the limit is {MOST_LEAVES}; pass a smaller depth=")
-    for x, leaf in enumerate(leaves):
-        leaf.x = x
-    for node in root.nodes():
-        for _, below in node.branches:
-            below.y = node.y - 1
-    for node in reversed(list(root.nodes())):
+    x, y = {leaf: float(number) for number, leaf in enumerate(leaves)}, {root: 0.0}
+    for node in nodes:
+        y.update((below, y[node] - 1) for _, below in node.branches)
+    for node in reversed(nodes):
         if node.branches:
-            node.x = (node.branches[0][1].x + node.branches[-1][1].x) / 2
-    return len(leaves)
+            x[node] = (x[node.branches[0][1]] + x[node.branches[-1][1]]) / 2
+    return {node: (x[node], y[node]) for node in nodes}
 
 
-def _draw_node(axes: Axes, node: _Picture) -> None:
+def _draw_node(axes: Axes, node: _Picture, places: _Places) -> None:
+    x, y = place = places[node]
     for text, below in node.branches:
-        axes.plot([node.x, below.x], [node.y, below.y], color="0.6", linewidth=0.8, zorder=1)
-        middle = ((node.x + 2 * below.x) / 3, (node.y + 2 * below.y) / 3)
+        to_x, to_y = places[below]
+        axes.plot([x, to_x], [y, to_y], color="0.6", linewidth=0.8, zorder=1)
+        middle = ((x + 2 * to_x) / 3, (y + 2 * to_y) / 3)
         _write_text(axes, text, middle, ha="center", va="center", backgroundcolor="white")
     size, color = (14, "white") if node.inside else (6, "black")
-    axes.plot(node.x, node.y, node.marker, markersize=size, markerfacecolor=color, markeredgecolor="black", zorder=2)
-    _write_text(axes, node.inside, (node.x, node.y), ha="center", va="center")
+    axes.plot(x, y, node.marker, markersize=size, markerfacecolor=color, markeredgecolor="black", zorder=2)
+    _write_text(axes, node.inside, place, ha="center", va="center")
     offset = (0, -6) if not node.branches else (9 if node.inside else 6, 4)
-    _write_text(
-        axes,
-        node.text,
-        (node.x, node.y),
-        offset,
-        ha="left" if node.branches else "center",
-        va="baseline" if node.branches else "top",
-    )
+    alignment = {"ha": "left", "va": "baseline"} if node.branches else {"ha": "center", "va": "top"}
+    _write_text(axes, node.text, place, offset, **alignment)
 
 
 def _write_text(axes: Axes, text: str, place: tuple[float, float], offset: tuple[int, int] = (0, 0), **styles: Any) -> None:
@@ -245,15 +240,15 @@ def _write_text(axes: Axes, text: str, place: tuple[float, float], offset: tuple
         )
 
 
-def _join_infostates(axes: Axes, nodes: Iterable[_Picture]) -> None:
+def _join_infostates(axes: Axes, places: _Places) -> None:
     """Draws dashed arcs between the histories of each infostate; the arcs of several infostates have several heights."""
-    joined: dict[int, list[_Picture]] = {}
-    for node in nodes:
+    joined: dict[int, list[tuple[float, float]]] = {}
+    for node, place in places.items():
         if node.joined != NO_INFOSTATE:
-            joined.setdefault(node.joined, []).append(node)
+            joined.setdefault(node.joined, []).append(place)
     for infostate, own in joined.items():
-        for left, right in itertools.pairwise(own):
+        for (left, low), (right, high) in itertools.pairwise(own):
             across, rise = np.linspace(0, 1, 30), _RISE * (1 + infostate % 4)
-            x = left.x + across * (right.x - left.x)
-            y = left.y + across * (right.y - left.y) + rise * 4 * across * (1 - across)
+            x = left + across * (right - left)
+            y = low + across * (high - low) + rise * 4 * across * (1 - across)
             axes.plot(x, y, "--", color=f"C{infostate % 10}", linewidth=1, zorder=1.5)

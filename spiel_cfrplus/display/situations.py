@@ -29,9 +29,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyspiel
-from scipy import sparse
-from scipy.sparse import csgraph
 
+from spiel_cfrplus._utils.graphs import connected_components
 from spiel_cfrplus._utils.openspiel_output import silent_stderr
 from spiel_cfrplus.analysis.infostate_table import names_of_actions
 from spiel_cfrplus.game.action_names import action_name
@@ -136,8 +135,7 @@ def _components(above: np.ndarray, links: np.ndarray) -> tuple[np.ndarray, np.nd
         rows.append(np.arange(size))
         columns.append(num_nodes + node)
         num_nodes = int(columns[-1].max()) + 1
-    edges = (np.ones(size * len(rows), bool), (np.concatenate(rows), np.concatenate(columns)))
-    _, component = csgraph.connected_components(sparse.coo_matrix(edges, (num_nodes, num_nodes)), directed=False)
+    component = connected_components(num_nodes, np.concatenate(rows), np.concatenate(columns))
     _, first, component = np.unique(component[:size], return_index=True, return_inverse=True)
     order = np.lexsort((first, above[first]))
     rank = np.empty_like(order)

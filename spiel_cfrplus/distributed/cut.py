@@ -24,10 +24,9 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 import pyspiel
-import scipy.sparse
-import scipy.sparse.csgraph
 
 from spiel_cfrplus._utils.arrays import Immutable
+from spiel_cfrplus._utils.graphs import connected_components
 from spiel_cfrplus._utils.validation import checked_count
 from spiel_cfrplus.game.checks import check_game
 from spiel_cfrplus.game.size_estimate import histories_below
@@ -218,8 +217,7 @@ def _components(game: pyspiel.Game, states: Sequence[pyspiel.State]) -> list[_Co
 
 def _connected(size: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """int64 (size,), the component of each number in the graph with the edges (first, second), in order of appearance."""
-    graph = scipy.sparse.coo_array((np.ones(len(first)), (first, second)), shape=(size, size))
-    _, label = scipy.sparse.csgraph.connected_components(graph, directed=False)
+    label = connected_components(size, first, second)
     _, position, inverse = np.unique(label, return_index=True, return_inverse=True)
     return np.asarray(np.argsort(np.argsort(position))[inverse])
 

@@ -32,6 +32,12 @@ def test_signals_are_handled_before_slow_imports():
     }
 
 
+def test_the_command_imports_no_module_that_few_of_its_flags_need():
+    modules = imported_by("from spiel_cfrplus.cli import main")
+    assert "spiel_cfrplus.display.explorer" in modules
+    assert not {"matplotlib", "mpi4py", "open_spiel.python.games", "open_spiel.python.policy", "scipy.sparse"} & modules
+
+
 def test_solving_imports_only_required_modules():
     modules = imported_by("""
 import spiel_cfrplus

@@ -71,7 +71,7 @@ def fail():
     raise NotImplementedError
 psutil.virtual_memory = fail
 import pathlib
-pathlib.Path.read_text = lambda path: (_ for _ in ()).throw(FileNotFoundError(path))
+pathlib.Path.read_text = lambda path, **options: (_ for _ in ()).throw(FileNotFoundError(path))
 from spiel_cfrplus._utils import memory
 from spiel_cfrplus.cli import main as command_line
 assert memory.available_bytes() == float("inf")
