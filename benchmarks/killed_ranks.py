@@ -46,9 +46,11 @@ def killed_and_resumed(number: int, args: argparse.Namespace, draws: random.Rand
         job = subprocess.Popen(command(2, args, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         pids: list[int] = []
         assert job.stderr is not None
-        while len(pids) < 2:
-            pids += map(int, re.findall(r"^process \d+, pid (\d+)", job.stderr.readline()))
+        while len(pids) < 2 and (line := job.stderr.readline()):
+            pids += map(int, re.findall(r"^process \d+, pid (\d+)", line))
         while not pathlib.Path(folder, "checkpoint.json").exists():
+            if job.poll() is not None:
+                raise RuntimeError(f"the job ended with exit code {job.returncode} before its first checkpoint")
             time.sleep(0.01)
         time.sleep(draws.uniform(0, args.after))
         os.kill(draws.choice(pids), signal.SIGKILL)

@@ -84,11 +84,11 @@ def test_a_killed_process_ends_the_job_and_the_same_command_resumes(killed, tmp_
     job = subprocess.Popen(mpi(2, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     pids = {}
     assert job.stderr is not None
-    while len(pids) < 2:
-        found = re.match(r"process (\d+), pid (\d+)", job.stderr.readline())
-        if found:
+    while len(pids) < 2 and (line := job.stderr.readline()):
+        if found := re.match(r"process (\d+), pid (\d+)", line):
             pids[int(found[1])] = int(found[2])
     while not (tmp_path / "checkpoint.json").exists():
+        assert job.poll() is None
         time.sleep(0.01)
     time.sleep(0.3 * killed)
     os.kill(pids[killed % 2], signal.SIGKILL)
