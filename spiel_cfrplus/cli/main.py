@@ -125,6 +125,8 @@ def _solve_game(options: Options, print_json: json_lines.PrintRow | None) -> int
         solution = _exact_solution(compiled, options, limits)
         report.print_exact_solution(solution, print_json)
         _explore(cli_options.LINEAR_PROGRAM, solution.profile, options, {})
+        if options.tremble and options.verify:
+            print("the NashConv below is that against best responses without trembles")
         return _save_and_verify("exact policy", solution.profile, options)
     exact_value = _exact_value(compiled, options, limits) if options.exact else None
     time_limit = None if options.time_limit is None else limits.seconds_left

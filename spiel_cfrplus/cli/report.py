@@ -109,7 +109,8 @@ def print_exact_value(solution: ExactSolution) -> None:
 def print_exact_solution(solution: ExactSolution, print_json: PrintRow | None) -> None:
     """Prints the row of the linear program, by `print_json` if it is not None."""
     fraction = None if solution.fraction is None else str(solution.fraction)
-    print(f"linear program: {solution.size}")
+    among = f", among policies that play every action with probability {solution.tremble:g} or more" if solution.tremble else ""
+    print(f"linear program: {solution.size}{among}")
     if print_json is not None:
         names = ("seconds", "nash_conv", "value", "lower_bound", "upper_bound")
         print_json({"algorithm": "lp", **{name: getattr(solution, name) for name in names}, "fraction": fraction})

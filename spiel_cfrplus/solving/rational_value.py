@@ -1,7 +1,8 @@
 """The value of a two-player zero-sum game as a fraction, verified in exact arithmetic.
 
-Chance probabilities, returns and the probabilities of a profile are replaced by fractions with denominators of at most
-`MOST_DENOMINATOR` that agree with them up to rounding. If such fractions exist, the best-response values of both players are
+Chance probabilities and returns are replaced by fractions with denominators of at most `MOST_DENOMINATOR`, from which they
+differ by the rounding of a few operations, and the probabilities of a profile by fractions that agree with them to many digits.
+If such fractions exist, the best-response values of both players are
 computed in exact arithmetic. If what player 0's strategy guarantees equals what player 1's strategy concedes, it is the value
 of the game with these fractions, by weak duality, however the profile was found.
 
@@ -29,9 +30,11 @@ from spiel_cfrplus.game.recall import trace_sequences
 from spiel_cfrplus.game.treeplex import Treeplex
 from spiel_cfrplus.policies.profile import StrategyProfile
 
-# Arbitrary numbers are about 1e-8 from the nearest fraction with this denominator, which `_AGREES` tells from rounding.
+# Arbitrary numbers are about 1e-8 from the nearest fraction with this denominator, which `_AGREES` tells from the errors of
+# a profile. The numbers of the game itself may differ by `_ROUNDINGS` units in the last place.
 MOST_DENOMINATOR = 10_000
 _AGREES = 1e-11
+_ROUNDINGS = 4
 # Games with more histories are not tried, because exact arithmetic takes microseconds for each operation.
 MOST_HISTORIES = 200_000
 # The least common denominator of a player's probabilities may have this many bits, so that exact arithmetic stays cheap.
@@ -60,10 +63,15 @@ def verified_value(profile: StrategyProfile) -> Fraction | None:
     return most if most == least else None
 
 
-def _rational(number: float) -> Fraction | None:
+def _rational(number: float, tolerance: float) -> Fraction | None:
     """The fraction with a small denominator that agrees with a number; None if there is none."""
     fraction = Fraction(number).limit_denominator(MOST_DENOMINATOR)
-    return fraction if abs(fraction - Fraction(number)) <= _AGREES * max(1.0, abs(number)) else None
+    return fraction if abs(fraction - Fraction(number)) <= tolerance else None
+
+
+def _rationals(numbers: np.ndarray) -> dict[float, Fraction | None]:
+    """The fractions of the numbers of a game."""
+    return {number: _rational(number, _ROUNDINGS * math.ulp(number)) for number in set(numbers.tolist())}
 
 
 def _rational_reach(treeplex: Treeplex, policy: np.ndarray) -> list[Fraction] | None:
@@ -88,7 +96,7 @@ def _rational_reach(treeplex: Treeplex, policy: np.ndarray) -> list[Fraction] | 
 
 def _rational_distribution(probabilities: list[float]) -> list[Fraction | None]:
     """Fractions that agree with the probabilities, or None for each if these do not sum to 1."""
-    fractions = [_rational(probability) for probability in probabilities]
+    fractions = [_rational(probability, _AGREES) for probability in probabilities]
     known = [fraction for fraction in fractions if fraction is not None and fraction >= 0]
     return list(fractions) if len(known) == len(fractions) and sum(known) == 1 else [None] * len(fractions)
 
@@ -96,7 +104,7 @@ def _rational_distribution(probabilities: list[float]) -> list[Fraction | None]:
 def _rational_terms(tree: GameTree) -> _Terms | None:
     """The payoffs of player 0 at all terminal histories; None if probabilities or returns are no fractions."""
     reach = _rational_chance_reach(tree)
-    returns = {number: _rational(number) for number in set(tree.returns[:, 0].tolist())}
+    returns = _rationals(tree.returns[:, 0])
     if reach is None or None in returns.values():
         return None
     last_sequences = trace_sequences(tree)[0][tree.terminal].tolist()
@@ -106,7 +114,7 @@ def _rational_terms(tree: GameTree) -> _Terms | None:
 
 def _rational_chance_reach(tree: GameTree) -> list[Fraction] | None:
     """The product of the chance probabilities on the path to each history; None if they are no fractions or do not sum to 1."""
-    fractions = {number: _rational(number) for number in set(tree.chance_probability.tolist())}
+    fractions = _rationals(tree.chance_probability)
     reach, sums = [Fraction(1)], dict.fromkeys(np.flatnonzero(tree.actor == int(pyspiel.PlayerId.CHANCE)).tolist(), Fraction(0))
     for parent, number in zip(tree.parent[1:].tolist(), tree.chance_probability[1:].tolist(), strict=True):
         probability = fractions[number]

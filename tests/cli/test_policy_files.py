@@ -46,7 +46,7 @@ def test_evaluate_prints_the_worth_of_a_policy(capsys):
     assert row["values"] == pytest.approx([UNIFORM_VALUE, -UNIFORM_VALUE])
     assert subcommands.run(evaluate, ["equilibrium.npz"]) == 0
     output = capsys.readouterr().out
-    assert output.startswith("kuhn_poker()\nNashConv ")
+    assert output.startswith("kuhn_poker(), 12 infostates, 26 sequences, 30 payoffs\nNashConv ")
     assert float(re.search(r"NashConv (\S+)", output)[1]) < 1e-15
     assert re.search(r"^ +0 +-0.055555556 +-0.055555556 ", output, re.MULTILINE)
 

@@ -138,6 +138,18 @@ def test_values_as_fractions(game, fraction):
     assert solution.value == float(fraction)
 
 
+@pytest.mark.parametrize(
+    "payoffs",
+    [
+        # The value of [[a, -1], [-1, b]] is (a b - 1) / (a + b + 2): -1/3 + 2.5e-13 here, whose payoffs are near 1/3 only.
+        [[1 / 3 + 1e-12, -1], [-1, 1 / 3]],
+        [[2.0, -1], [-1, 1e-200]],
+    ],
+)
+def test_payoffs_that_are_only_near_fractions_give_no_fraction(payoffs):
+    assert solve_exactly(games.matrix_game(payoffs)).fraction is None
+
+
 def test_a_value_with_a_large_denominator_is_not_given_as_a_fraction():
     assert solve_exactly(GAMES["leduc_poker"]()).fraction is None
 
