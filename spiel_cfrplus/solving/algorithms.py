@@ -350,16 +350,16 @@ def _adaptive_rows() -> list[Algorithm]:
 
 
 def _recommended_row() -> Algorithm:
-    """The rule and the average with the smallest worst ratio to the best of the table, see docs/choosing.md.
+    """The rule and the average with the smallest worst ratio to the best row of each game, see docs/choosing.md.
 
     The weights t^5 need no planned number of iterations. The row does not depend on the game.
     """
     return Algorithm(
         "auto",
-        adaptive_rules.sharpened_predictive_regret_matching,
+        _family(DiscountedRegretMatching(2.3, -math.inf), 1 / 3),
         5.0,
-        f"an ablation of {_LI}",
-        notes="auto is vad-cfr-core with weights t^5, chosen by measurements after 1,000 iterations (docs/choosing.md)",
+        f"{_MENG}; {_XU}",
+        notes="auto is sapdcfr+ with weights t^5, chosen by measurements after 1,000 iterations (docs/choosing.md)",
     )
 
 

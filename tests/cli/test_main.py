@@ -71,6 +71,12 @@ def test_print_freq_and_players():
     assert abs(ours - theirs) < 1e-12
 
 
+def test_auto_prints_what_it_is():
+    result = run("--algorithm=auto", "--iterations=2", "--noverify")
+    note = "auto is sapdcfr+ with weights t^5, chosen by measurements after 1,000 iterations (docs/choosing.md)"
+    assert note in result.stdout.splitlines()
+
+
 def test_target_nash_conv_stops_the_run():
     *_, before, last = rows(run("--target_nash_conv=1e-2"))
     assert last[2] <= 1e-2 < before[2]

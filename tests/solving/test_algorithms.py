@@ -84,11 +84,11 @@ def test_rows_can_be_keys_copied_and_pickled():
 
 
 def test_auto_says_which_rule_and_average_it_is():
-    chosen, named = make_solver("auto", KUHN), make_solver("vad-cfr-core", KUHN, averaging=Averaging(5))
+    chosen, named = make_solver("auto", KUHN), make_solver("sapdcfr+", KUHN, averaging=Averaging(5))
     for solver in (chosen, named):
         solver.run(100)
     assert chosen.nash_conv() == named.nash_conv() < 1e-5
-    assert "vad-cfr-core with weights t^5" in chosen.algorithm.notes
+    assert "sapdcfr+ with weights t^5" in chosen.algorithm.notes
 
 
 @every_learner
