@@ -34,14 +34,14 @@ class Measurements:
         }
 
     def get(self, key: Key, measure: Callable[[], list[float]]) -> list[float]:
-        """The numbers of the row, measured if they are not stored."""
+        """The numbers of the row, measured if they are not stored; an empty list is not stored."""
         if key not in self._rows:
             self._rows[key] = measure()
             self._store(key)
         return self._rows[key]
 
     def _store(self, key: Key) -> None:
-        if self._own is None:
+        if self._own is None or not self._rows[key]:
             return
         self._lines[self._own].append([*map(str, key), " ".join(repr(float(number)) for number in self._rows[key])])
         text = io.StringIO()
