@@ -1,12 +1,12 @@
 """Engines: the same table from processes of joblib, Dask and Ray."""
 
 import importlib.util
-import os
 import signal
 import sys
 
 import pyspiel
 import pytest
+from fresh_process import run_python
 
 from spiel_cfrplus import make_solver, write_efg
 from spiel_cfrplus.sweeps.engines import WorkerError, start_engine
@@ -94,9 +94,12 @@ def test_the_error_without_a_library_names_the_extra(name, monkeypatch):
         pass
 
 
-def test_a_single_job_of_joblib_runs_in_this_process(tmp_path, monkeypatch):
-    """`os._exit` would end the process without a word."""
+def test_a_single_job_of_joblib_runs_in_this_process(tmp_path):
     pytest.importorskip("joblib")
-    monkeypatch.setattr(os, "_exit", lambda code: pytest.fail(f"the process ended with exit code {code}"))
-    (row,) = run_sweep(plan_sweep(["kuhn_poker"], ["cfr"], iterations=10), tmp_path, engine="joblib", jobs=1)
-    assert (row["status"], row["iteration"]) == ("done", 10)
+    output = run_python(f"""
+from spiel_cfrplus.sweeps.plans import plan_sweep
+from spiel_cfrplus.sweeps.sweep import run_sweep
+(row,) = run_sweep(plan_sweep(["kuhn_poker"], ["cfr"], iterations=10), {str(tmp_path)!r}, engine="joblib", jobs=1)
+print(row["status"], row["iteration"])
+""")
+    assert output == "done 10\n"
