@@ -257,6 +257,16 @@ def not_a_number(point, values, policy, memory, parameters, t):
         policy[a] = values[a] / 0.0
 
 
+@local_rule(per_action=("regrets",))
+def divided_by_zeros(point, values, policy, memory, parameters, t):
+    """Wrong for values of 0 only, which the trial before the first use has."""
+    total = 0.0
+    for a in point.actions:
+        total += abs(values[a])
+    for a in point.actions:
+        policy[a] = abs(values[a]) / total
+
+
 @local_rule(parameters={"wrong": lambda t: t > 12})
 def wrong_later(point, values, policy, memory, parameters, t):
     for a in point.actions:
@@ -271,6 +281,7 @@ def wrong_later(point, values, policy, memory, parameters, t):
         (indexed_by_action, "indexed_by_action writes to memory.visits outside its decision point"),
         (sums_to_two, "sums_to_two left the policy [1. 1.] at a decision point with 2 actions, no distribution"),
         (not_a_number, "not_a_number left the policy"),
+        (divided_by_zeros, "divided_by_zeros left the policy"),
     ],
     ids=lambda value: "" if isinstance(value, str) else str(value),
 )
