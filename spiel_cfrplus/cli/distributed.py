@@ -186,12 +186,14 @@ def _places(communicator: Communicator) -> list[str]:
     return [row.tobytes().decode(errors="replace").strip() for row in rows]
 
 
-def _print_waiting(play: DistributedRun) -> None:
-    """Prints the processes that wait least and most, so that a slow one is visible; nothing for one process."""
-    waiting = play.processes().waiting
-    if len(waiting) > 1 and play.session.game.communicator.rank == 0:
-        least, most = int(waiting.argmin()), int(waiting.argmax())
-        text = f"process {least} waited {100 * waiting[least]:.0f} %, process {most} {100 * waiting[most]:.0f} % of the time"
+def _print_exchanges(play: DistributedRun) -> None:
+    """Prints the least and the largest share of exchanges, so that a slow process is visible; nothing for one process."""
+    shares = 100 * play.processes().exchanging
+    if len(shares) > 1 and play.session.game.communicator.rank == 0:
+        least, most = int(shares.argmin()), int(shares.argmax())
+        text = (
+            f"exchanges took {shares[least]:.0f} % (process {least}) to {shares[most]:.0f} % (process {most}) of the iterations"
+        )
         print(f"note: {text}", file=sys.stderr, flush=True)
 
 
@@ -203,9 +205,11 @@ def _iterate(play: DistributedRun, options: Options, print_json: PrintRow | None
         try:
             for row in play.rows(reports, target_nash_conv=options.target_nash_conv, time_limit=time_limit):
                 print_row(options, print_json, None, session.algorithm.name, row)
-                _print_waiting(play)
+                _print_exchanges(play)
         except (RuleCompilationError, ValueError) as error:  # such as numbers outside the range of a float64
             raise UsageError(f"{session.algorithm} cannot continue: {first_line(error)}") from error
+    else:
+        print(f"note: the checkpoint is at iteration {session.iteration} already", file=sys.stderr)
     processes = play.processes()
-    for rank, (waiting, peak) in enumerate(zip(processes.waiting.tolist(), processes.peak_bytes.tolist(), strict=True)):
-        print(f"process {rank}: waited {100 * waiting:.0f} % of the time of iterations, peak memory {peak / 1e9:.2f} GB")
+    for rank, (share, peak) in enumerate(zip(processes.exchanging.tolist(), processes.peak_bytes.tolist(), strict=True)):
+        print(f"process {rank}: exchanges took {100 * share:.0f} % of the iterations, peak memory {peak / 1e9:.2f} GB")

@@ -22,11 +22,12 @@ class Processes(NamedTuple):
     """Measurements of all processes, in order of rank.
 
     Attributes:
-      waiting: float64, the fraction of the time of iterations that each process has spent in exchanges.
+      exchanging: float64, the fraction of the time of iterations that each process has spent in exchanges, which includes the
+        time that it waited for slower processes.
       peak_bytes: float64, the largest resident memory of each process; 0 if the system does not provide it.
     """
 
-    waiting: np.ndarray
+    exchanging: np.ndarray
     peak_bytes: np.ndarray
 
 
@@ -62,7 +63,7 @@ class DistributedRun:
         self._folder = folder
         self._every = every
         self._last_iterate = last_iterate
-        self._iterating = 0.0
+        self._iterating = self._exchanging = 0.0  # seconds in iterations, and in their exchanges
         self._saved_at, self._saved_iteration = time.perf_counter(), session.iteration
 
     def rows(
@@ -87,9 +88,8 @@ class DistributedRun:
         self._save(started)
 
     def processes(self) -> Processes:
-        """The waiting time and the memory of all processes."""
-        waiting = self.session.seconds_of_exchanges / max(self._iterating, 1e-9)
-        numbers = self._of_all([min(waiting, 1.0), peak_bytes() or 0])
+        """The time of exchanges and the memory of all processes."""
+        numbers = self._of_all([self._exchanging / max(self._iterating, 1e-9), peak_bytes() or 0])
         return Processes(numbers[:, 0], numbers[:, 1])
 
     def _of_all(self, numbers: list[float]) -> np.ndarray:
@@ -105,10 +105,11 @@ class DistributedRun:
         """
         block = 1
         while self.session.iteration < iteration:
-            before = time.perf_counter()
+            before, exchanging = time.perf_counter(), self.session.seconds_of_exchanges
             self.session.run(min(block, iteration - self.session.iteration))
             now = time.perf_counter()
             self._iterating += now - before
+            self._exchanging += self.session.seconds_of_exchanges - exchanging
             due = self._folder is not None and now - self._saved_at >= self._every
             seconds, is_late, is_due = self._of_all([now - before, now >= deadline, due])[0].tolist()
             if is_due:

@@ -200,7 +200,7 @@ class DistributedSelfPlay:
 
     @property
     def seconds_of_exchanges(self) -> float:
-        """The time that this process has spent in exchanges, most of which is waiting for other processes."""
+        """The time that this process has spent in exchanges, waiting for other processes included."""
         return self._exchange.seconds
 
     def _share_reach(self, player: int, policy: np.ndarray, own_policy: np.ndarray) -> None:

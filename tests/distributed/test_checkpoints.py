@@ -84,8 +84,10 @@ def test_a_run_stops_at_its_target_and_saves(kuhn, tmp_path):
     again = make()
     assert again.session.iteration == 100
     assert again.seconds >= rows[-1].seconds
-    processes = again.processes()
-    assert processes.waiting.shape == processes.peak_bytes.shape == (1,)
+    processes = run.processes()
+    assert processes.exchanging.shape == processes.peak_bytes.shape == (1,)
+    assert 0 < processes.exchanging[0] < 1
+    assert again.processes().exchanging.tolist() == [0.0]  # it has done no iteration
 
 
 def test_a_time_limit_ends_a_run_with_a_row(kuhn):
