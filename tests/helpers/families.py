@@ -8,11 +8,14 @@ from spiel_cfrplus.solving.self_play import SelfPlay
 from spiel_cfrplus.solving.session import Feature
 from spiel_cfrplus.solving.solvers import checked_averaging
 
-# Self-play with regret matching and its relatives, with averaging weights that are powers.
+# Self-play with regret matching and its relatives, with averaging weights that are powers; `auto` is sapdcfr+ by another name.
 REGRET_MATCHING = [
     name
     for name, algorithm in ALGORITHMS.items()
-    if isinstance(algorithm.rule, RegretMatchingRule) and algorithm.averaging is None and not algorithm.refusal(Feature.THEORY)
+    if name != "auto"
+    and isinstance(algorithm.rule, RegretMatchingRule)
+    and algorithm.averaging is None
+    and not algorithm.refusal(Feature.THEORY)
 ]
 SOLVERS = {name: functools.partial(make_solver, name) for name in REGRET_MATCHING}
 # Self-play of any kind that exists as Python objects.
