@@ -110,9 +110,10 @@ def test_stops_at_the_first_row_on_target():
 def test_time_limit_ends_the_run_with_a_row():
     started = time.perf_counter()
     rows = list(convergence(CFRPlusSolver(KUHN), 10**9, time_limit=0.5))
-    assert 0.5 <= time.perf_counter() - started < 5  # generous: the machine may be busy
+    elapsed = time.perf_counter() - started
+    assert 0.5 <= elapsed < 5  # generous: the machine may be busy
     assert rows[-1].iteration < 10**9
-    assert rows[-1].seconds >= 0.5
+    assert 0.25 <= rows[-1].seconds <= elapsed  # the limit includes the warm-up, the seconds of rows do not
 
 
 def test_no_iteration_is_done_beyond_the_rows_taken():
