@@ -78,7 +78,7 @@ def test_errors_end_all_processes(tmp_path):
 @pytest.mark.parametrize("killed", range(4))
 def test_a_killed_process_ends_the_job_and_the_same_command_resumes(killed, tmp_path):
     """Processes are killed at different times; some runs continue with another number of processes."""
-    flags = ("--game=leduc_poker", "--iterations=300")
+    flags = ("--game=leduc_poker", "--iterations=4000")  # seconds, so that the job does not end before it is killed
     _, expected = solve(2, *flags)
     flags = (*flags, f"--checkpoint={tmp_path}", "--checkpoint_every=0.1")
     job = subprocess.Popen(mpi(2, *flags), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
