@@ -107,13 +107,15 @@ def test_stops_at_the_first_row_on_target():
     assert rows[-1].nash_conv <= 1e-2 < rows[-2].nash_conv
 
 
-def test_time_limit_ends_the_run_with_a_row():
+def test_time_limit_ends_the_run_with_a_row(monkeypatch):
+    solver = CFRPlusSolver(KUHN)
+    warm_up(solver)  # here, because the limit includes it and the seconds of rows do not
+    monkeypatch.setattr(convergence_module, "warm_up", lambda solver: None)
     started = time.perf_counter()
-    rows = list(convergence(CFRPlusSolver(KUHN), 10**9, time_limit=0.5))
-    elapsed = time.perf_counter() - started
-    assert 0.5 <= elapsed < 5  # generous: the machine may be busy
+    rows = list(convergence(solver, 10**9, time_limit=0.5))
+    assert 0.5 <= time.perf_counter() - started < 5  # generous: the machine may be busy
     assert rows[-1].iteration < 10**9
-    assert 0.25 <= rows[-1].seconds <= elapsed  # the limit includes the warm-up, the seconds of rows do not
+    assert rows[-1].seconds >= 0.5
 
 
 def test_no_iteration_is_done_beyond_the_rows_taken():
